@@ -1,0 +1,10 @@
+//! What the BPF programs and userspace share: the layout of the maps and the accounting itself.
+//!
+//! Everything here is `no_std`, allocates nothing and is generic over its memory operations
+//! ([`account::Records`]), so the same lines run inside the kernel, in the flusher and in the tests.
+
+#![cfg_attr(not(test), no_std)]
+
+pub mod account;
+pub mod layout;
+pub mod word;

@@ -1,0 +1,225 @@
+//! Cgroups: which slot a task is charged to; cgroups made, moved into and released.
+
+use core::intrinsics::{AtomicOrdering::SeqCst, atomic_xadd, atomic_xchg};
+use core::ptr;
+
+use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+use psi_common::layout::{ANCESTORS_SLOT, Counter, MAX_LEVEL, Shared, Task, slot_state};
+
+use crate::{
+    kernel::{self, Object, member},
+    maps::{CGROUP_IDS, CGROUPS, FREE_SLOTS, SHARED, WAKEUPS},
+    memory::count,
+};
+
+/// How many ancestors are tried for one with a slot.
+const ANCESTORS_TRIED: u32 = 8;
+const ROOT_SLOT: u32 = 0;
+
+/// The slot of a task's cgroup. The task's css_set is compared with the one of the last look-up: two loads.
+///
+/// The pair (css_set, slot) is not read at once: a benign race with a move of the task, which charges one event to
+/// the cgroup that it comes from.
+#[inline(always)]
+pub(crate) fn slot_of(task: Object, storage: *mut Task) -> u32 {
+    // SAFETY: a task; a map value.
+    unsafe {
+        let css_set: Object = member(task, &kernel::TASK_CGROUPS);
+        if ptr::read_volatile(&raw const (*storage).css_set) == css_set as u64 {
+            return ptr::read_volatile(&raw const (*storage).slot);
+        }
+        look_up(css_set, storage)
+    }
+}
+
+/// # Safety
+/// `css_set` must be a css_set that the verifier knows, `storage` a task's storage.
+#[inline(always)]
+unsafe fn look_up(css_set: Object, storage: *mut Task) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut cgroup: Object = member(css_set, &kernel::CSS_SET_CGROUP);
+        if kernel::CSS_SET_CGROUP_CSS.load() != kernel::ABSENT {
+            cgroup = member(cgroup, &kernel::CSS_SET_CGROUP_CSS);
+        }
+        let slot = match slot_by_id(id(cgroup)) {
+            Some(slot) => slot,
+            None => {
+                count(Counter::ChargedToAncestor);
+                ancestors_slot(cgroup)
+            }
+        };
+        ptr::write_volatile(&raw mut (*storage).css_set, 0);
+        ptr::write_volatile(&raw mut (*storage).slot, slot);
+        ptr::write_volatile(&raw mut (*storage).css_set, css_set as u64);
+        slot
+    }
+}
+
+#[inline(always)]
+fn slot_by_id(id: u64) -> Option<u32> {
+    // SAFETY: the value is copied at once; values are only ever replaced whole.
+    unsafe { CGROUP_IDS.get(&id) }.map(|slot| *slot & !ANCESTORS_SLOT)
+}
+
+/// # Safety
+/// `cgroup` must be a cgroup that the verifier knows.
+#[inline(always)]
+unsafe fn id(cgroup: Object) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let kn: Object = member(cgroup, &kernel::CGROUP_KN);
+        member(kn, &kernel::KERNFS_NODE_ID)
+    }
+}
+
+/// # Safety
+/// As for [`id`].
+#[inline(always)]
+unsafe fn ancestors_slot(cgroup: Object) -> u32 {
+    let mut cgroup = cgroup;
+    for _ in 0..ANCESTORS_TRIED {
+        // SAFETY: the caller's promise; each step's pointer is one to a parent, or null.
+        unsafe {
+            let css: Object = member(cgroup, &kernel::CGROUP_SELF_PARENT);
+            if css.is_null() {
+                return ROOT_SLOT;
+            }
+            cgroup = member(css, &kernel::CSS_CGROUP);
+            if cgroup.is_null() {
+                return ROOT_SLOT;
+            }
+            if let Some(slot) = slot_by_id(id(cgroup)) {
+                return slot;
+            }
+        }
+    }
+    ROOT_SLOT
+}
+
+/// # Safety
+/// As for [`id`].
+#[inline(always)]
+unsafe fn is_traced(cgroup: Object) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let root: Object = member(cgroup, &kernel::CGROUP_ROOT);
+        member::<u32>(root, &kernel::CGROUP_ROOT_HIERARCHY_ID) == kernel::HIERARCHY_ID.load()
+    }
+}
+
+#[inline(always)]
+fn shared() -> Option<*mut Shared> {
+    SHARED.get_ptr_mut(0)
+}
+
+/// `cgroup_mkdir(cgrp, path)`: under cgroup_mutex, so one at a time.
+#[btf_tracepoint(function = "cgroup_mkdir")]
+pub(crate) fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
+    let cgroup: Object = ctx.arg(0);
+    let Some(shared) = shared() else { return 0 };
+    // SAFETY: a cgroup that the verifier knows; map values.
+    unsafe {
+        if !is_traced(cgroup) {
+            return 0;
+        }
+        let id = id(cgroup);
+        let level: u32 = member(cgroup, &kernel::CGROUP_LEVEL);
+        let parent = ancestors_slot(cgroup);
+        let slot = if level <= MAX_LEVEL { FREE_SLOTS.pop().ok().flatten() } else { None };
+        let value = match slot {
+            Some(slot) => {
+                let Some(entry) = CGROUPS.get_ptr_mut(slot) else { return 0 };
+                (*entry).id = id;
+                (*entry).parent = parent;
+                (*entry).level = level;
+                ptr::write_volatile(&raw mut (*entry).state, slot_state::LIVE);
+                slot
+            }
+            None => {
+                atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*shared).without_slot, 1);
+                parent | ANCESTORS_SLOT
+            }
+        };
+        // With the map full the cgroup is found through its ancestors, as one without a slot.
+        let _ = CGROUP_IDS.insert(&id, &value, 0);
+        atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*shared).cgroup_changes, 1);
+    }
+    0
+}
+
+/// `cgroup_release(cgrp, path)`: the last reference is gone, so no task can be charged to it any more. At
+/// `cgroup_rmdir` one still can: a dead task's last switch may come later.
+#[btf_tracepoint(function = "cgroup_release")]
+pub(crate) fn cgroup_release(ctx: BtfTracePointContext) -> i32 {
+    let cgroup: Object = ctx.arg(0);
+    let Some(shared) = shared() else { return 0 };
+    // SAFETY: a cgroup that the verifier knows; map values.
+    unsafe {
+        if !is_traced(cgroup) {
+            return 0;
+        }
+        let id = id(cgroup);
+        let Some(value) = CGROUP_IDS.get(&id).copied() else { return 0 };
+        let _ = CGROUP_IDS.remove(&id);
+        if value & ANCESTORS_SLOT != 0 {
+            atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*shared).without_slot, u64::MAX);
+            return 0;
+        }
+        if let Some(entry) = CGROUPS.get_ptr_mut(value) {
+            ptr::write_volatile(&raw mut (*entry).state, slot_state::RELEASED);
+        }
+        atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*shared).cgroup_changes, 1);
+        wake(&raw mut (*shared).recycle_wanted);
+    }
+    0
+}
+
+/// `cgroup_rmdir(cgrp, path)`: no longer shown, still charged.
+#[btf_tracepoint(function = "cgroup_rmdir")]
+pub(crate) fn cgroup_rmdir(ctx: BtfTracePointContext) -> i32 {
+    let cgroup: Object = ctx.arg(0);
+    let Some(shared) = shared() else { return 0 };
+    // SAFETY: a cgroup that the verifier knows; map values.
+    unsafe {
+        if !is_traced(cgroup) {
+            return 0;
+        }
+        let Some(value) = CGROUP_IDS.get(&id(cgroup)).copied() else { return 0 };
+        if value & ANCESTORS_SLOT == 0
+            && let Some(entry) = CGROUPS.get_ptr_mut(value)
+        {
+            ptr::write_volatile(&raw mut (*entry).state, slot_state::REMOVED);
+            atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*shared).cgroup_changes, 1);
+        }
+    }
+    0
+}
+
+/// Wakes userspace unless it has been woken for the same already.
+///
+/// # Safety
+/// `wanted` must point into a map value.
+#[inline(always)]
+unsafe fn wake(wanted: *mut u64) {
+    // SAFETY: the caller's promise.
+    if unsafe { atomic_xchg::<u64, { SeqCst }>(wanted, 1) } == 0 {
+        // A full ring means that userspace has been woken already.
+        let _ = WAKEUPS.output::<u64>(&1u64, 0);
+    }
+}
+
+/// `cgroup_attach_task(dst, path, task, threadgroup)`: after the move, for the leader only. Running tasks move with
+/// their next switch; for sleeping ones and the other threads userspace is woken and walks over the tasks.
+#[btf_tracepoint(function = "cgroup_attach_task")]
+pub(crate) fn cgroup_attach_task(ctx: BtfTracePointContext) -> i32 {
+    let cgroup: Object = ctx.arg(0);
+    let Some(shared) = shared() else { return 0 };
+    // SAFETY: a cgroup that the verifier knows; a map value.
+    unsafe {
+        if is_traced(cgroup) {
+            wake(&raw mut (*shared).resync_wanted);
+        }
+    }
+    0
+}

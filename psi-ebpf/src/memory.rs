@@ -1,0 +1,138 @@
+//! `psi_common::account`'s memory operations on the maps.
+
+use core::intrinsics::{AtomicOrdering::SeqCst, atomic_cxchg, atomic_xadd, atomic_xchg};
+use core::ptr;
+
+use aya_ebpf::helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns};
+use psi_common::{
+    account::{self, Cell, Records, Stamp},
+    layout::{Counter, Cpu, CpuCgroup, LINK_PENDING, LIST_END, NO_SLOT, NOT_LISTED, State},
+};
+
+use crate::{
+    kernel::SLOTS,
+    maps::{CGROUPS, CPUS, STATE},
+};
+
+/// A word in a map, changed by exchange.
+pub(crate) struct Word(pub(crate) *mut u64);
+
+impl Cell for Word {
+    #[inline(always)]
+    fn swap(&self, new: u64) -> u64 {
+        // SAFETY: a pointer into a map value, 8-byte aligned by the record's layout.
+        unsafe { atomic_xchg::<_, { SeqCst }>(self.0, new) }
+    }
+
+    #[inline(always)]
+    fn replace(&self, old: u64, new: u64) -> bool {
+        // SAFETY: as above.
+        unsafe { atomic_cxchg::<_, { SeqCst }, { SeqCst }>(self.0, old, new).0 == old }
+    }
+}
+
+/// The maps as [`Records`].
+pub(crate) struct Maps;
+
+impl Records for Maps {
+    type Record = *mut CpuCgroup;
+
+    #[inline(always)]
+    fn record(&self, cpu: u32, slot: u32) -> Option<*mut CpuCgroup> {
+        STATE.get_ptr_mut(cpu.wrapping_mul(SLOTS.load()).wrapping_add(slot))
+    }
+
+    #[inline(always)]
+    fn parent(&self, slot: u32) -> Option<u32> {
+        let cgroup = CGROUPS.get_ptr(slot)?;
+        // SAFETY: a map value. Written once before the slot is given out.
+        let parent = unsafe { ptr::read_volatile(&raw const (*cgroup).parent) };
+        if parent == NO_SLOT { None } else { Some(parent) }
+    }
+
+    #[inline(always)]
+    fn add_word(&self, record: *mut CpuCgroup, delta: u64) -> u64 {
+        // SAFETY: a map value.
+        unsafe { atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*record).word, delta) }
+    }
+
+    #[inline(always)]
+    fn add_time(&self, record: *mut CpuCgroup, state: State, delta: u64) {
+        // SAFETY: a map value; the index is within the array.
+        unsafe { atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*record).times[state as usize], delta) };
+    }
+
+    #[inline(always)]
+    fn updated(&self, record: *mut CpuCgroup, cpu: u32, slot: u32) {
+        // On x86 the adds before this are full barriers, so either this load sees that the flusher took the record
+        // off, or the flusher sees the adds. Where a plain atomic add orders nothing (arm64) the load may come
+        // first: a benign race, the record is then flushed with its next change.
+        // SAFETY: map values.
+        unsafe {
+            let next = &raw mut (*record).next;
+            if ptr::read_volatile(next) != NOT_LISTED {
+                return;
+            }
+            let Some(this) = CPUS.get_ptr_mut(cpu) else { return };
+            if atomic_cxchg::<_, { SeqCst }, { SeqCst }>(next, NOT_LISTED, LINK_PENDING).0 != NOT_LISTED {
+                return;
+            }
+            // Wait-free: the head changes hands first and the link follows; until it does the flusher sees
+            // LINK_PENDING and waits, never the other way round.
+            let head = atomic_xchg::<_, { SeqCst }>(&raw mut (*this).updated, slot + 1);
+            ptr::write_volatile(next, if head == 0 { LIST_END } else { head });
+        }
+    }
+
+    #[inline(always)]
+    fn now(&self) -> u64 {
+        // SAFETY: the helper has no arguments.
+        unsafe { bpf_ktime_get_ns() }
+    }
+
+    #[inline(always)]
+    fn count(&self, counter: Counter) {
+        count(counter);
+    }
+
+    #[inline(always)]
+    fn add(&self, cpu: u32, slot: u32, delta: u64, stamp: Stamp) -> Stamp {
+        Stamp::from_raw(walk_to_root(cpu, slot, delta, stamp.into_raw()))
+    }
+}
+
+/// A global function: the verifier checks it once, for any arguments, and not along each path to each call.
+#[inline(never)]
+#[unsafe(no_mangle)]
+extern "C" fn walk_to_root(cpu: u32, slot: u32, delta: u64, stamp: u64) -> u64 {
+    account::walk(&Maps, cpu, slot, delta, Stamp::from_raw(stamp)).into_raw()
+}
+
+/// Counts something missed or repaired, on this CPU.
+#[inline(always)]
+pub(crate) fn count(counter: Counter) {
+    if let Some(cpu) = this_cpu(current_cpu()) {
+        // SAFETY: a map value; the index is within the array.
+        unsafe { atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*cpu).counters[counter as usize], 1) };
+    }
+}
+
+/// The number of the CPU that runs this.
+#[inline(always)]
+pub(crate) fn current_cpu() -> u32 {
+    // SAFETY: the helper has no arguments.
+    unsafe { bpf_get_smp_processor_id() as u32 }
+}
+
+/// A CPU's own record.
+#[inline(always)]
+pub(crate) fn this_cpu(cpu: u32) -> Option<*mut Cpu> {
+    CPUS.get_ptr_mut(cpu)
+}
+
+/// A CPU's word about its running task.
+#[inline(always)]
+pub(crate) fn running(cpu: *mut Cpu) -> Word {
+    // SAFETY: only the address is taken.
+    Word(unsafe { &raw mut (*cpu).running })
+}

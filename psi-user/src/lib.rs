@@ -1,0 +1,17 @@
+//! psitrace: pressure stall information from outside of the kernel.
+//!
+//! Data flows one way: the BPF programs' maps -> flush -> [`model`] -> what a command shows. [`tracer::Tracer`]
+//! is the way in.
+
+pub mod averages;
+pub mod error;
+pub mod flush;
+pub mod hierarchy;
+mod info;
+pub mod kernel;
+mod mapped;
+pub mod model;
+pub mod privilege;
+pub mod programs;
+mod slots;
+pub mod tracer;

@@ -1,0 +1,2 @@
+//! psitrace.
+fn main() {}

@@ -1,0 +1,280 @@
+//! The maps as memory: read without a lock and without a system call.
+
+use std::{
+    io,
+    marker::PhantomData,
+    os::fd::BorrowedFd,
+    ptr::{self, NonNull},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
+};
+
+use psi_common::{
+    account::{Records, Stamp, walk},
+    layout::{
+        Cgroup, Counter, Cpu, CpuCgroup, LINK_PENDING, LIST_END, NO_SLOT, NOT_LISTED, Shared, State,
+    },
+};
+use rustix::{
+    mm::{MapFlags, ProtFlags, mmap, munmap},
+    time::{ClockId, clock_gettime},
+};
+
+/// An array map, mapped.
+#[derive(Debug)]
+pub(crate) struct MappedArray<T> {
+    base: NonNull<T>,
+    len: usize,
+    bytes: usize,
+    _records: PhantomData<T>,
+}
+
+// SAFETY: the memory is shared with the kernel for as long as the value lives, on any thread, and is only
+// accessed through atomics.
+unsafe impl<T> Send for MappedArray<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for MappedArray<T> {}
+
+impl<T> MappedArray<T> {
+    /// Maps `len` records of a mmapable array. `T` is one of the record types of [`psi_common::layout`].
+    pub(crate) fn new(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
+        // The kernel rounds a record up to 8 bytes; all records are multiples of that already.
+        let bytes = (len * size_of::<T>()).next_multiple_of(rustix::param::page_size());
+        // SAFETY: a new mapping, placed by the kernel.
+        let base = unsafe {
+            mmap(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, fd, 0)
+        }?;
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { base, len, bytes, _records: PhantomData })
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Size of the mapping in bytes.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn get(&self, index: usize) -> Option<*mut T> {
+        // SAFETY: within the mapping.
+        (index < self.len).then(|| unsafe { self.base.as_ptr().add(index) })
+    }
+}
+
+impl<T> Drop for MappedArray<T> {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping; nothing borrowed from it outlives `self`. A failure leaves it mapped.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+macro_rules! atomic {
+    ($record:expr, $field:ident, u64) => {
+        // SAFETY: an aligned field of a live mapping that both sides access atomically.
+        unsafe { AtomicU64::from_ptr(&raw mut (*$record).$field) }
+    };
+    ($record:expr, $field:ident, u32) => {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*$record).$field) }
+    };
+}
+
+/// All maps that are accessed as memory.
+#[derive(Debug)]
+pub(crate) struct MappedMaps {
+    pub(crate) state: MappedArray<CpuCgroup>,
+    pub(crate) cpus: MappedArray<Cpu>,
+    pub(crate) cgroups: MappedArray<Cgroup>,
+    pub(crate) shared: MappedArray<Shared>,
+}
+
+/// A link of an updated list.
+pub(crate) enum Next {
+    /// Another record follows.
+    Slot(u32),
+    /// The last one.
+    End,
+    /// The updater has not linked it yet.
+    Pending,
+}
+
+impl MappedMaps {
+    pub(crate) fn slots(&self) -> usize {
+        self.cgroups.len()
+    }
+
+    pub(crate) fn cpu_count(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// Takes a CPU's whole updated list: returns the first slot. This exchange is all that an updater can meet.
+    pub(crate) fn detach_updated(&self, cpu: usize) -> Option<u32> {
+        let this = self.cpus.get(cpu)?;
+        atomic!(this, updated, u32).swap(0, SeqCst).checked_sub(1)
+    }
+
+    /// Reads the link of a record on a detached list and takes it off: after this its updater lists it anew.
+    /// The exchange is the full barrier between the flag and the values.
+    pub(crate) fn unlink(&self, cpu: usize, slot: u32) -> Next {
+        let Some(record) = self.state.get(self.index(cpu, slot)) else { return Next::End };
+        let next = atomic!(record, next, u32);
+        match next.load(SeqCst) {
+            LINK_PENDING => Next::Pending,
+            link => {
+                next.swap(NOT_LISTED, SeqCst);
+                if link == LIST_END || link == NOT_LISTED { Next::End } else { Next::Slot(link - 1) }
+            }
+        }
+    }
+
+    /// The time integrals of a record, in the order of [`State::ALL`].
+    pub(crate) fn times(&self, cpu: usize, slot: u32) -> [u64; State::ALL.len()] {
+        let Some(record) = self.state.get(self.index(cpu, slot)) else { return [0; State::ALL.len()] };
+        State::ALL.map(|state| self.time(record, state).load(SeqCst))
+    }
+
+    /// The packed counts of a record.
+    pub(crate) fn word(&self, cpu: usize, slot: u32) -> u64 {
+        self.state.get(self.index(cpu, slot)).map_or(0, |record| atomic!(record, word, u64).load(SeqCst))
+    }
+
+    /// Makes the records of a slot that no cgroup uses empty again.
+    pub(crate) fn clear(&self, slot: u32) {
+        for record in (0..self.cpu_count()).filter_map(|cpu| self.state.get(self.index(cpu, slot))) {
+            atomic!(record, word, u64).store(0, SeqCst);
+            for state in State::ALL {
+                self.time(record, state).store(0, SeqCst);
+            }
+        }
+    }
+
+    #[expect(clippy::unused_self, reason = "ties the record to its mapping")]
+    fn time(&self, record: *mut CpuCgroup, state: State) -> &AtomicU64 {
+        // SAFETY: an aligned element of a live mapping that both sides access atomically.
+        unsafe { AtomicU64::from_ptr(&raw mut (*record).times[state as usize]) }
+    }
+
+    pub(crate) fn index(&self, cpu: usize, slot: u32) -> usize {
+        cpu * self.slots() + slot as usize
+    }
+
+    /// A counter, summed over the CPUs.
+    pub(crate) fn counter(&self, counter: Counter) -> u64 {
+        (0..self.cpu_count())
+            .filter_map(|cpu| self.cpus.get(cpu))
+            // SAFETY: an aligned element of a live mapping that both sides access atomically.
+            .map(|cpu| unsafe { AtomicU64::from_ptr(&raw mut (*cpu).counters[counter as usize]) }.load(SeqCst))
+            .sum()
+    }
+
+    pub(crate) fn set_ksoftirqd(&self, cpu: usize, pid: u32) {
+        if let Some(this) = self.cpus.get(cpu) {
+            atomic!(this, ksoftirqd, u32).store(pid, SeqCst);
+        }
+    }
+
+    /// A copy of what is known of a slot.
+    pub(crate) fn cgroup(&self, slot: u32) -> Option<Cgroup> {
+        let cgroup = self.cgroups.get(slot as usize)?;
+        Some(Cgroup {
+            state: atomic!(cgroup, state, u32).load(SeqCst),
+            id: atomic!(cgroup, id, u64).load(SeqCst),
+            parent: atomic!(cgroup, parent, u32).load(SeqCst),
+            level: atomic!(cgroup, level, u32).load(SeqCst),
+            generation: atomic!(cgroup, generation, u32).load(SeqCst),
+            reserved: 0,
+        })
+    }
+
+    /// Writes a slot's entry; its state last, since that is what makes it valid.
+    pub(crate) fn set_cgroup(&self, slot: u32, entry: Cgroup) {
+        let Some(cgroup) = self.cgroups.get(slot as usize) else { return };
+        atomic!(cgroup, id, u64).store(entry.id, SeqCst);
+        atomic!(cgroup, parent, u32).store(entry.parent, SeqCst);
+        atomic!(cgroup, level, u32).store(entry.level, SeqCst);
+        atomic!(cgroup, generation, u32).store(entry.generation, SeqCst);
+        atomic!(cgroup, state, u32).store(entry.state, SeqCst);
+    }
+
+    /// How often `CGROUPS` has changed.
+    pub(crate) fn cgroup_changes(&self) -> u64 {
+        self.shared.get(0).map_or(0, |shared| atomic!(shared, cgroup_changes, u64).load(SeqCst))
+    }
+
+    /// Counts a change that userspace made itself.
+    pub(crate) fn note_cgroup_change(&self) {
+        if let Some(shared) = self.shared.get(0) {
+            atomic!(shared, cgroup_changes, u64).fetch_add(1, SeqCst);
+        }
+    }
+
+    /// Cgroups that exist without a slot of their own.
+    pub(crate) fn without_slot(&self) -> &AtomicU64 {
+        let shared = self.shared.base.as_ptr();
+        atomic!(shared, without_slot, u64)
+    }
+
+    /// Takes the request for a walk; says whether there was one.
+    pub(crate) fn take_resync(&self) -> bool {
+        self.shared.get(0).is_some_and(|shared| atomic!(shared, resync_wanted, u64).swap(0, SeqCst) != 0)
+    }
+
+    /// Takes the request for freeing slots; says whether there was one.
+    pub(crate) fn take_recycle(&self) -> bool {
+        self.shared.get(0).is_some_and(|shared| atomic!(shared, recycle_wanted, u64).swap(0, SeqCst) != 0)
+    }
+}
+
+/// CLOCK_MONOTONIC in ns, the clock of the BPF programs.
+pub(crate) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Userspace's own adds: taking back what a lost event left behind in a released slot.
+impl Records for MappedMaps {
+    type Record = *mut CpuCgroup;
+
+    fn record(&self, cpu: u32, slot: u32) -> Option<*mut CpuCgroup> {
+        self.state.get(self.index(cpu as usize, slot))
+    }
+
+    fn parent(&self, slot: u32) -> Option<u32> {
+        self.cgroup(slot).map(|cgroup| cgroup.parent).filter(|&parent| parent != NO_SLOT)
+    }
+
+    fn add_word(&self, record: *mut CpuCgroup, delta: u64) -> u64 {
+        atomic!(record, word, u64).fetch_add(delta, SeqCst)
+    }
+
+    fn add_time(&self, record: *mut CpuCgroup, state: State, delta: u64) {
+        self.time(record, state).fetch_add(delta, SeqCst);
+    }
+
+    fn updated(&self, record: *mut CpuCgroup, cpu: u32, slot: u32) {
+        let next = atomic!(record, next, u32);
+        if next.load(SeqCst) == NOT_LISTED
+            && next.compare_exchange(NOT_LISTED, LINK_PENDING, SeqCst, SeqCst).is_ok()
+            && let Some(this) = self.cpus.get(cpu as usize)
+        {
+            let head = atomic!(this, updated, u32).swap(slot + 1, SeqCst);
+            next.store(if head == 0 { LIST_END } else { head }, SeqCst);
+        }
+    }
+
+    fn now(&self) -> u64 {
+        now_ns()
+    }
+
+    fn count(&self, counter: Counter) {
+        if let Some(cpu) = self.cpus.get(0) {
+            // SAFETY: an aligned element of a live mapping that both sides access atomically.
+            unsafe { AtomicU64::from_ptr(&raw mut (*cpu).counters[counter as usize]) }.fetch_add(1, SeqCst);
+        }
+    }
+
+    fn add(&self, cpu: u32, slot: u32, delta: u64, stamp: Stamp) -> Stamp {
+        walk(self, cpu, slot, delta, stamp)
+    }
+}

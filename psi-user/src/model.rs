@@ -1,0 +1,142 @@
+//! What a flush yields, for every command to show: one snapshot of all cgroups.
+
+use serde::{Serialize, Serializer};
+
+/// Name of the JSON form of a [`Snapshot`]; its number grows when a field changes its meaning.
+pub const SCHEMA: &str = "psitrace/1";
+
+/// One flush.
+#[derive(Clone, Debug, Serialize)]
+pub struct Snapshot {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// When, ns since 1970 (CLOCK_REALTIME).
+    pub time_ns: u64,
+    /// Time since the flush before, or since the tracer came for the first one, ns.
+    pub interval_ns: u64,
+    /// Where the figures come from.
+    pub source: Source,
+    /// What was missed or repaired since the tracer came.
+    pub quality: Quality,
+    /// All cgroups of the hierarchy that still exist: parents before their children, siblings by name.
+    pub cgroups: Vec<CgroupPressure>,
+}
+
+/// Where the figures come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Source {
+    /// Source of memory stalls; absent when memory is not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memstall: Option<MemstallSource>,
+    /// Interrupt kinds that are timed, as the kernel names their tracepoints without `_entry`; empty when
+    /// interrupts are not measured.
+    pub irq: Vec<String>,
+    /// `v2`, or a v1 controller's name.
+    pub hierarchy: String,
+}
+
+/// Source of memory stalls, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum MemstallSource {
+    /// The kernel's own enter and leave functions: complete.
+    #[serde(rename = "fentry")]
+    Fentry,
+    /// The kernel's per-task bit while a task is off the CPU, reclaim tracepoints while it runs.
+    #[serde(rename = "task-bit+tracepoints")]
+    TaskBit,
+    /// Reclaim tracepoints alone: partial, no refaults and no swap-in.
+    #[serde(rename = "tracepoints")]
+    Tracepoints,
+}
+
+impl MemstallSource {
+    /// The name in all outputs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fentry => "fentry",
+            Self::TaskBit => "task-bit+tracepoints",
+            Self::Tracepoints => "tracepoints",
+        }
+    }
+}
+
+/// Counters of what was missed or repaired since the tracer came. All 0 is perfect; docs/output.md says what each
+/// means and what to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Quality {
+    /// Context switches that the kernel did not report.
+    pub missed_switches: u64,
+    /// Tasks, running or not, whose recorded state was put right.
+    pub repaired: u64,
+    /// Events on a task for which there was no memory.
+    pub storage_failures: u64,
+    /// Tasks left uncounted because more than 8191 of one kind were on one CPU in one cgroup.
+    pub overflows: u64,
+    /// Interrupts whose end was not reported.
+    pub missed_irqs: u64,
+    /// Cgroups that exist now and are charged to their nearest ancestor because no slot is left.
+    pub cgroups_without_slot: u64,
+    /// Program runs that the kernel skipped because the same program was running on that CPU.
+    pub program_misses: u64,
+    /// Readings outside of their possible range that were not used.
+    pub rejected_readings: u64,
+}
+
+/// One cgroup's pressure.
+#[derive(Clone, Debug, Serialize)]
+pub struct CgroupPressure {
+    /// Path from the hierarchy's root: `/`, `/a/b`.
+    pub path: String,
+    /// The cgroup's id: the inode number of its directory.
+    pub id: u64,
+    /// Depth, 0 for the root.
+    pub level: u32,
+    /// Waiting for a CPU.
+    pub cpu: SomeFull,
+    /// Waiting for memory; absent when not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<SomeFull>,
+    /// Waiting for block IO.
+    pub io: SomeFull,
+    /// Interrupted; absent when not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub irq: Option<Full>,
+}
+
+/// `some` and `full` of one resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct SomeFull {
+    /// At least one task was stalled.
+    pub some: Pressure,
+    /// All non-idle tasks were stalled.
+    pub full: Pressure,
+}
+
+/// A resource that has only `full`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Full {
+    /// All tasks were stalled.
+    pub full: Pressure,
+}
+
+/// One line of a pressure file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Pressure {
+    /// Running average over 10 s, % (0 to 100), as the kernel computes it; likewise the next two.
+    pub avg10: f64,
+    /// Over 60 s.
+    pub avg60: f64,
+    /// Over 300 s.
+    pub avg300: f64,
+    /// Total stall time since the tracer came, ns; in JSON `total_us` with three decimals.
+    #[serde(rename = "total_us", serialize_with = "as_us")]
+    pub total_ns: u64,
+    /// Share of the last interval, % (0 to 100).
+    #[serde(skip)]
+    pub last: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn as_us<S: Serializer>(ns: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(*ns as f64 / 1000.0)
+}

@@ -1,0 +1,201 @@
+//! Which cgroup has which slot: given out at load and by the BPF programs at mkdir, taken back here.
+
+use std::time::Duration;
+
+use psi_common::{
+    account::{Records as _, Stamp},
+    layout::{Cgroup, NO_SLOT, slot_state},
+};
+
+use crate::{
+    hierarchy::{Directory, Hierarchy, join},
+    mapped::MappedMaps,
+};
+
+/// How long a released slot rests: no task can be charged to it any more, but an event may be under way.
+const GRACE: Duration = Duration::from_millis(20);
+/// How long counts that a lost event left behind may take to heal by themselves.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A cgroup that has a slot.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) id: u64,
+    pub(crate) parent: u32,
+    pub(crate) level: u32,
+    /// Path from the root; none if it had gone before anyone could read its name.
+    pub(crate) path: Option<String>,
+    /// Whether its directory still exists.
+    pub(crate) exists: bool,
+    /// When it was seen to be released, ns of CLOCK_MONOTONIC.
+    released_ns: Option<u64>,
+}
+
+/// All slots, as userspace knows them.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    known: Vec<Option<Known>>,
+    hierarchy: Hierarchy,
+    changes_seen: Option<u64>,
+    /// Slots that wait to be freed.
+    released: Vec<u32>,
+}
+
+impl Slots {
+    pub(crate) fn new(hierarchy: Hierarchy, slots: usize) -> Self {
+        Self { known: vec![None; slots], hierarchy, changes_seen: None, released: Vec::new() }
+    }
+
+    pub(crate) fn get(&self, slot: u32) -> Option<&Known> {
+        self.known.get(slot as usize)?.as_ref()
+    }
+
+    /// All cgroups with a slot.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Known)> {
+        (0..).zip(&self.known).filter_map(|(slot, known)| Some((slot, known.as_ref()?)))
+    }
+
+    /// Slots in use.
+    pub(crate) fn used(&self) -> usize {
+        self.known.iter().flatten().count()
+    }
+
+    /// The slot of the cgroup with this id.
+    pub(crate) fn by_id(&self, id: u64) -> Option<u32> {
+        self.iter().find(|(_, known)| known.id == id && known.released_ns.is_none()).map(|(slot, _)| slot)
+    }
+
+    /// The slot of `slot`'s parent.
+    pub(crate) fn parent(&self, slot: u32) -> Option<u32> {
+        self.get(slot).map(|known| known.parent).filter(|&parent| parent != NO_SLOT)
+    }
+
+    /// Gives a slot to a directory found by userspace's own walk.
+    pub(crate) fn put(&mut self, maps: &MappedMaps, slot: u32, directory: &Directory, parent: u32) {
+        let generation = maps.cgroup(slot).map_or(0, |entry| entry.generation);
+        let Directory { id, level, path, .. } = directory;
+        maps.set_cgroup(slot, Cgroup {
+            id: *id,
+            parent,
+            level: *level,
+            state: slot_state::LIVE,
+            generation,
+            reserved: 0,
+        });
+        self.known[slot as usize] = Some(Known {
+            id: *id,
+            parent,
+            level: *level,
+            path: Some(path.clone()),
+            exists: true,
+            released_ns: None,
+        });
+    }
+
+    /// Takes over what the BPF programs have changed; does nothing when they changed nothing.
+    pub(crate) fn refresh(&mut self, maps: &MappedMaps, now_ns: u64) {
+        let changes = maps.cgroup_changes();
+        if self.changes_seen == Some(changes) {
+            return;
+        }
+        self.changes_seen = Some(changes);
+        let mut nameless = Vec::new();
+        for slot in 0..self.known.len() as u32 {
+            let Some(entry) = maps.cgroup(slot) else { continue };
+            if entry.state == slot_state::FREE {
+                continue;
+            }
+            let known = self.known[slot as usize].get_or_insert_with(|| {
+                nameless.push(slot);
+                Known {
+                    id: entry.id,
+                    parent: entry.parent,
+                    level: entry.level,
+                    path: None,
+                    exists: true,
+                    released_ns: None,
+                }
+            });
+            known.exists = entry.state == slot_state::LIVE;
+            if entry.state == slot_state::RELEASED && known.released_ns.is_none() {
+                known.released_ns = Some(now_ns);
+                self.released.push(slot);
+            }
+        }
+        // Parents first, so that a child finds its parent's path.
+        nameless.sort_by_key(|&slot| self.get(slot).map(|known| known.level));
+        self.name(&nameless);
+    }
+
+    /// Finds the paths of new cgroups: one look into each parent's directory.
+    fn name(&mut self, nameless: &[u32]) {
+        let mut rest = nameless;
+        while let Some(&first) = rest.first() {
+            let parent = self.get(first).map_or(NO_SLOT, |known| known.parent);
+            let Some(parent_path) = self.get(parent).and_then(|known| known.path.clone()) else {
+                rest = &rest[1..];
+                continue;
+            };
+            let children: Vec<(String, u64)> = self.hierarchy.children(&parent_path).collect();
+            for &slot in rest {
+                let Some(known) = self.known[slot as usize].as_mut() else { continue };
+                if known.parent == parent
+                    && let Some((name, _)) = children.iter().find(|(_, id)| *id == known.id)
+                {
+                    known.path = Some(join(&parent_path, name));
+                }
+            }
+            rest = &rest[1..];
+            while rest.first().and_then(|&slot| self.get(slot)).is_some_and(|known| known.parent == parent) {
+                rest = &rest[1..];
+            }
+        }
+    }
+
+    /// Empties slots whose cgroup was released long enough ago and returns them: they are to be freed.
+    pub(crate) fn recycle(&mut self, maps: &MappedMaps, now_ns: u64) -> Vec<u32> {
+        let mut freed = Vec::new();
+        let known = &mut self.known;
+        self.released.retain(|&slot| {
+            let since = known[slot as usize].as_ref().and_then(|known| known.released_ns).unwrap_or(now_ns);
+            let rested = Duration::from_nanos(now_ns.saturating_sub(since));
+            if rested < GRACE || !emptied(maps, slot, rested) {
+                return true;
+            }
+            maps.clear(slot);
+            let generation = maps.cgroup(slot).map_or(0, |entry| entry.generation.wrapping_add(1));
+            maps.set_cgroup(slot, Cgroup {
+                id: 0,
+                parent: NO_SLOT,
+                level: 0,
+                state: slot_state::FREE,
+                generation,
+                reserved: 0,
+            });
+            known[slot as usize] = None;
+            freed.push(slot);
+            false
+        });
+        freed
+    }
+
+    /// Whether slots wait to be freed.
+    pub(crate) fn is_recycling(&self) -> bool {
+        !self.released.is_empty()
+    }
+}
+
+/// Whether no count is left in a released slot; what a lost event left behind is taken back after a while.
+fn emptied(maps: &MappedMaps, slot: u32, rested: Duration) -> bool {
+    let mut empty = true;
+    for cpu in 0..maps.cpu_count() {
+        let word = maps.word(cpu, slot);
+        if word != 0 {
+            empty = false;
+            if rested >= PATIENCE {
+                maps.add(cpu as u32, slot, word.wrapping_neg(), Stamp::UNREAD);
+            }
+        }
+    }
+    empty
+}

@@ -1,0 +1,48 @@
+//! `cargo xtask`: everything psitrace needs beyond plain `cargo build` and `cargo test`.
+
+mod ebpf;
+mod object_file;
+mod process;
+mod setup;
+mod staleness;
+mod summary;
+mod test;
+mod toolchain;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::workspace::Workspace;
+
+/// Set-up, the BPF build and the test run of psitrace.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Command {
+    /// Install what building and testing need beyond stable Rust.
+    Setup,
+    /// Build the BPF object that psi-user embeds, or check that it is fresh.
+    Ebpf(ebpf::Options),
+    /// Run every check and test: lints, unit tests, kernel tests.
+    Test(test::Options),
+}
+
+fn main() -> ExitCode {
+    match run(&Command::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    let workspace = Workspace::find()?;
+    match command {
+        Command::Setup => setup::run(&workspace).map(|()| ExitCode::SUCCESS),
+        Command::Ebpf(options) => ebpf::run(&workspace, options).map(|()| ExitCode::SUCCESS),
+        Command::Test(options) => Ok(test::run(&workspace, options)),
+    }
+}

@@ -1,0 +1,271 @@
+//! `cargo xtask test`: every check and every test, with one count at the end.
+
+use std::{
+    io::{self, IsTerminal as _, Read as _, Write as _},
+    path::Path,
+    process::{Command, ExitCode, Stdio},
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{
+    ebpf, process, setup, staleness,
+    summary::{Counts, Parser, Suite},
+    workspace::Workspace,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Take the machine as it is.
+    #[arg(long)]
+    no_setup: bool,
+    /// Run only tests whose name contains one of these.
+    #[arg(value_name = "FILTER")]
+    filters: Vec<String>,
+}
+
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
+    let Options { no_setup, filters } = options;
+    let mut report = Report::default();
+
+    if !no_setup {
+        report.step("setup", || setup::run(workspace));
+    }
+    report.step("committed BPF object", || staleness::check(workspace));
+    let rebuilt = workspace.target.join("bpf-rebuilt.o");
+    let is_rebuilt = report.step("BPF object from source", || rebuild(workspace, &rebuilt));
+    report.step("format", || {
+        cargo(workspace, &["fmt", "--all", "--check"]).context("run `cargo fmt --all`")
+    });
+    report.step("lints", || {
+        cargo(
+            workspace,
+            &["clippy", "--all-targets", "--", "-D", "warnings"],
+        )
+    });
+    let is_built = report.step("psitrace", || {
+        cargo(workspace, &["build", "--release", "--package", "psi-user"])
+    });
+
+    report.tests("unit tests", || {
+        let mut command = test(workspace);
+        command.args(["--workspace", "--exclude", "psi-ebpf", "--exclude", "tests"]);
+        command.arg("--").args(filters);
+        command
+    });
+    for (name, object) in [
+        ("kernel tests, committed object", None),
+        ("kernel tests, rebuilt object", Some(&rebuilt)),
+    ] {
+        if !process::is_root() {
+            report.skip(
+                name,
+                "loading BPF programs needs root; run `cargo xtask test` as root",
+            );
+        } else if !is_built {
+            report.fail(name, "there is no psitrace to test");
+        } else if object.is_some() && !is_rebuilt {
+            report.fail(name, "there is no rebuilt object");
+        } else {
+            report.tests(name, || {
+                kernel_tests(workspace, object.map(AsRef::as_ref), filters)
+            });
+        }
+    }
+    report.finish()
+}
+
+/// Builds the BPF object and says whether it is the committed one.
+fn rebuild(workspace: &Workspace, rebuilt: &Path) -> Result<()> {
+    let ebpf::Built { object, .. } = ebpf::build(workspace)?;
+    ebpf::write(rebuilt, &object)?;
+    let is_same = staleness::read(&workspace.committed_object()).is_ok_and(|old| old == object);
+    // Another compiler is no failure: both objects are tested.
+    let relation = if is_same { "byte for byte" } else { "not" };
+    println!("it is {relation} the committed object");
+    Ok(())
+}
+
+fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<()> {
+    process::run(
+        process::cargo()
+            .current_dir(&workspace.root)
+            .args(arguments),
+    )
+}
+
+fn test(workspace: &Workspace) -> Command {
+    let mut command = process::cargo();
+    // The counts are wrong if the first failure ends the run.
+    command
+        .current_dir(&workspace.root)
+        .args(["test", "--no-fail-fast"]);
+    command
+}
+
+fn kernel_tests(workspace: &Workspace, object: Option<&Path>, filters: &[String]) -> Command {
+    let mut command = test(workspace);
+    command.env("PSITRACE_BIN", workspace.target.join("release/psitrace"));
+    match object {
+        Some(object) => command.env("PSITRACE_TEST_OBJECT", object),
+        None => command.env_remove("PSITRACE_TEST_OBJECT"),
+    };
+    // One at a time: the tests make load and measure it. Uncaptured: for the reasons of skips.
+    command
+        .args([
+            "--package",
+            "tests",
+            "--",
+            "--test-threads=1",
+            "--nocapture",
+        ])
+        .args(filters);
+    command
+}
+
+/// What ran so far.
+#[derive(Debug, Default)]
+struct Report {
+    suites: Vec<Suite>,
+}
+
+impl Report {
+    /// Runs a check; only a failed one is counted, for a check is no test.
+    fn step(&mut self, name: &str, check: impl FnOnce() -> Result<()>) -> bool {
+        let start = section(name);
+        let result = check();
+        if let Err(error) = &result {
+            self.fail(name, &format!("{error:#}"));
+        } else {
+            println!("{name}: {:.1} s", start.elapsed().as_secs_f64());
+        }
+        result.is_ok()
+    }
+
+    fn tests(&mut self, name: &str, command: impl FnOnce() -> Command) {
+        section(name);
+        let mut parser = Parser::default();
+        let result = stream(&mut command(), &mut parser);
+        let suites = parser.finish();
+        let has_failed = suites.iter().any(|suite| suite.counts.failed > 0);
+        self.suites.extend(suites.into_iter().map(|suite| Suite {
+            name: format!("{name}: {}", suite.name),
+            ..suite
+        }));
+        if let Err(error) = result
+            && !has_failed
+        {
+            // It did not compile, or a test took its process down.
+            self.fail(name, &format!("{error:#}"));
+        }
+    }
+
+    fn fail(&mut self, name: &str, why: &str) {
+        println!("FAILED {name}: {why}");
+        let counts = Counts {
+            failed: 1,
+            ..Counts::default()
+        };
+        self.suites.push(Suite {
+            name: name.to_owned(),
+            counts,
+        });
+    }
+
+    fn skip(&mut self, name: &str, why: &str) {
+        println!("SKIP {name}: {why}");
+        let counts = Counts {
+            skipped: 1,
+            ..Counts::default()
+        };
+        self.suites.push(Suite {
+            name: name.to_owned(),
+            counts,
+        });
+    }
+
+    fn finish(self) -> ExitCode {
+        let Self { suites } = self;
+        section("summary");
+        let mut total = Counts::default();
+        let width = suites
+            .iter()
+            .map(|suite| suite.name.len())
+            .max()
+            .unwrap_or_default();
+        println!("{:width$}  passed  failed  skipped", "");
+        for Suite { name, counts } in suites {
+            let Counts {
+                passed,
+                failed,
+                skipped,
+            } = counts;
+            println!("{name:width$}  {passed:6}  {failed:6}  {skipped:7}");
+            total += counts;
+        }
+        let has_bad_skips = process::is_ci() && total.skipped > 0;
+        if has_bad_skips {
+            println!("CI=true: a skipped test is a failure");
+        }
+        println!("{total}");
+        if total.failed > 0 || has_bad_skips {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn section(name: &str) -> Instant {
+    println!("\n== {name}");
+    Instant::now()
+}
+
+/// Runs `command`, showing its output as it comes, and lets `parser` read along.
+fn stream(command: &mut Command, parser: &mut Parser) -> Result<()> {
+    // One pipe for both: cargo names a suite on one, libtest gives its result on the other.
+    let (mut output, input) = io::pipe().context("cannot make a pipe")?;
+    command
+        .stdout(input.try_clone()?)
+        .stderr(input)
+        .stdin(Stdio::null());
+    if io::stdout().is_terminal() {
+        // Cargo sees a pipe, the user does not.
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    let mut child = command.spawn().context("cannot start cargo")?;
+    // `command` still holds the pipe's other end, and would keep it open after the child's death.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+
+    let mut terminal = io::stdout().lock();
+    let mut line = Vec::new();
+    let mut chunk = [0; 8192];
+    loop {
+        let length = output
+            .read(&mut chunk)
+            .context("cannot read cargo's output")?;
+        if length == 0 {
+            break;
+        }
+        // Parts of lines too: while a test runs its name is all there is to see.
+        terminal
+            .write_all(&chunk[..length])
+            .and_then(|()| terminal.flush())?;
+        for byte in &chunk[..length] {
+            if *byte == b'\n' {
+                parser.line(&String::from_utf8_lossy(&line));
+                line.clear();
+            } else {
+                line.push(*byte);
+            }
+        }
+    }
+    parser.line(&String::from_utf8_lossy(&line));
+
+    let status = child.wait().context("cannot wait for cargo")?;
+    if !status.success() {
+        bail!("cargo test failed ({status})");
+    }
+    Ok(())
+}
