@@ -48,6 +48,8 @@ globals! {
     HIERARCHY_ID: u32 = 0;
     /// Slots in `CGROUPS`, and for each CPU in `STATE`.
     SLOTS: u32 = 1;
+    /// Flags for looking up a task's storage in any event: 0, or to create it.
+    TASK_STORAGE_FLAGS: u32 = 0;
     /// One of [`memstall_source`].
     MEMSTALL_SOURCE: u32 = 0;
     /// For tests: every so many context switches one is ignored; 0 for never.
@@ -60,8 +62,7 @@ pub(crate) mod memstall_source {
     pub(crate) const FENTRY: u32 = 0;
     /// The kernel's `in_memstall` bit when a task is not running, reclaim tracepoints when it is.
     pub(crate) const TASK_BIT: u32 = 1;
-    /// Reclaim tracepoints alone.
-    pub(crate) const TRACEPOINTS: u32 = 2;
+    // Anything else: reclaim tracepoints alone.
 }
 
 /// A pointer that the verifier knows as one to a kernel structure.

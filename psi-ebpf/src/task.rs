@@ -27,25 +27,19 @@ pub(crate) struct Tracked {
     pub(crate) storage: *mut Task,
 }
 
-/// Looks a task up. Storage is created at fork and in the walk over all tasks only: elsewhere the caller holds a
-/// run queue lock, under which some kernels must not allocate.
+/// Looks a task up, from any event.
+///
+/// Where the kernel's storage allocator works under any lock (since 6.4) a task that has no storage gets it here:
+/// some tasks are seen by neither fork nor the walk. Elsewhere it is created at fork and in the walk only.
 #[inline(always)]
 pub(crate) fn find(task: Object) -> Option<Tracked> {
-    let found = get(task, 0);
-    if found.is_none() {
-        count(Counter::StorageFailures);
-    }
-    found
+    get(task, kernel::TASK_STORAGE_FLAGS.load().into())
 }
 
-/// As [`find`], creating the storage.
+/// As [`find`], from where storage can always be created.
 #[inline(always)]
 pub(crate) fn find_or_create(task: Object) -> Option<Tracked> {
-    let found = get(task, BPF_LOCAL_STORAGE_GET_F_CREATE.into());
-    if found.is_none() {
-        count(Counter::StorageFailures);
-    }
-    found
+    get(task, BPF_LOCAL_STORAGE_GET_F_CREATE.into())
 }
 
 #[inline(always)]
@@ -60,7 +54,11 @@ fn get(task: Object, flags: u64) -> Option<Tracked> {
         )
     }
     .cast::<Task>();
-    if storage.is_null() { None } else { Some(Tracked { task, storage }) }
+    if storage.is_null() {
+        count(Counter::StorageFailures);
+        return None;
+    }
+    Some(Tracked { task, storage })
 }
 
 /// The pid of a task; 0 for an idle task.

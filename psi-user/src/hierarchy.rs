@@ -135,7 +135,7 @@ fn parse(mountinfo: &str, own_cgroups: &str) -> Vec<Hierarchy> {
             "cgroup2" => add(Hierarchy { name: V2.to_owned(), mount: point, id: 0 }),
             "cgroup" => {
                 for option in filesystem.get(2).unwrap_or(&"").split(',') {
-                    if let Some(id) = id_of(option) {
+                    if let Some(id) = id_of(option).filter(|_| !option.starts_with("name=")) {
                         add(Hierarchy { name: option.to_owned(), mount: point.clone(), id });
                     }
                 }

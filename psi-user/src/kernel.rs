@@ -82,6 +82,7 @@ impl Kernel {
             Some(name) => (offset("css_set", "subsys")? + 8 * self.controller_index(name)?, css_cgroup),
         };
         Ok(vec![
+            ("TASK_STORAGE_FLAGS", u32::from(self.allocates_storage_anywhere())),
             ("TASK_PID", offset("task_struct", "pid")?),
             ("TASK_CPU", cpu),
             ("TASK_ON_CPU", offset("task_struct", "on_cpu")?),
@@ -102,6 +103,12 @@ impl Kernel {
             ("KERNFS_NODE_ID", offset("kernfs_node", "id")?),
             ("CGROUP_ROOT_HIERARCHY_ID", offset("cgroup_root", "hierarchy_id")?),
         ])
+    }
+
+    /// Whether task storage comes from an allocator that is safe under any lock: since 6.4 from bpf_mem_alloc, later
+    /// from kmalloc_nolock (kernel/bpf/bpf_local_storage.c).
+    fn allocates_storage_anywhere(&self) -> bool {
+        ["bpf_ma", "use_kmalloc_nolock"].iter().any(|member| self.member("bpf_local_storage_map", member).is_ok())
     }
 
     fn controller_index(&self, name: &str) -> Result<u32, Error> {

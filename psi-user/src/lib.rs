@@ -11,6 +11,7 @@ mod info;
 pub mod kernel;
 mod mapped;
 pub mod model;
+pub mod pressure_file;
 pub mod privilege;
 pub mod programs;
 mod slots;

@@ -51,11 +51,6 @@ impl<T> MappedArray<T> {
         self.len
     }
 
-    /// Size of the mapping in bytes.
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     fn get(&self, index: usize) -> Option<*mut T> {
         // SAFETY: within the mapping.
         (index < self.len).then(|| unsafe { self.base.as_ptr().add(index) })

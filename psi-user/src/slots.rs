@@ -60,11 +60,6 @@ impl Slots {
         self.known.iter().flatten().count()
     }
 
-    /// The slot of the cgroup with this id.
-    pub(crate) fn by_id(&self, id: u64) -> Option<u32> {
-        self.iter().find(|(_, known)| known.id == id && known.released_ns.is_none()).map(|(slot, _)| slot)
-    }
-
     /// The slot of `slot`'s parent.
     pub(crate) fn parent(&self, slot: u32) -> Option<u32> {
         self.get(slot).map(|known| known.parent).filter(|&parent| parent != NO_SLOT)

@@ -66,6 +66,27 @@ pub struct ProgramReport {
     pub outcome: Result<u32, String>,
 }
 
+/// What a machine's kernel lets the tracer use.
+#[derive(Debug)]
+pub struct Probe {
+    /// How large the maps would be.
+    pub sizes: Sizes,
+    /// What became of each program.
+    pub reports: Vec<ProgramReport>,
+    /// Where the figures would come from.
+    pub source: Source,
+}
+
+impl Probe {
+    /// The required programs that do not load, a line each.
+    pub fn required_failures(&self) -> impl Iterator<Item = String> {
+        self.reports.iter().filter_map(|report| {
+            let reason = report.outcome.as_ref().err().filter(|_| report.spec.required)?;
+            Some(Error::Program { program: report.spec.name.to_owned(), reason: reason.clone() }.to_string())
+        })
+    }
+}
+
 /// The attached tracer. Dropping it detaches everything.
 pub struct Tracer {
     ebpf: Ebpf,
@@ -140,6 +161,12 @@ impl Tracer {
         let existing = hierarchy.walk()?;
         let sizes = Sizes::for_machine(existing.len(), options.max_cgroups)?;
         let mut loaded = load(&kernel, &hierarchy, sizes, options)?;
+        if let Some(failed) = loaded.reports.iter().find(|report| report.spec.required && report.outcome.is_err()) {
+            return Err(Error::Program {
+                program: failed.spec.name.to_owned(),
+                reason: failed.outcome.clone().err().unwrap_or_default(),
+            });
+        }
 
         let maps = map_all(&loaded.ebpf, sizes)?;
         let mut free_slots: Stack<_, u32> = take(&mut loaded.ebpf, "FREE_SLOTS")?;
@@ -174,6 +201,19 @@ impl Tracer {
         tracer.walk_tasks()?;
         tracer.slots.refresh(&tracer.maps, now_ns());
         Ok(tracer)
+    }
+
+    /// Loads everything, without attaching it.
+    ///
+    /// # Errors
+    /// When the object as a whole cannot be loaded; a program that cannot is in the report.
+    pub fn probe(options: &Options) -> Result<Probe, Error> {
+        privilege::check()?;
+        let kernel = Kernel::running()?;
+        let hierarchy = Hierarchy::find(&options.hierarchy)?;
+        let sizes = Sizes::for_machine(hierarchy.walk()?.len(), options.max_cgroups)?;
+        let Loaded { source, reports, .. } = load(&kernel, &hierarchy, sizes, options)?;
+        Ok(Probe { sizes, reports, source })
     }
 
     /// Becomes readable when [`Self::housekeeping`] has something to do.
@@ -522,9 +562,6 @@ fn load_with(
         } else {
             Err("this kernel has no such hook".to_owned())
         };
-        if let (true, Err(reason)) = (spec.required, &outcome) {
-            return Err(Error::Program { program: spec.name.to_owned(), reason: reason.clone() });
-        }
         reports.push(ProgramReport { spec, outcome });
     }
     // An entry without its exit is worth nothing, nor the reverse.

@@ -1,0 +1,227 @@
+//! The command line.
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
+use psi_user::tracer::Options;
+
+/// Exit codes, as `psitrace --help` lists them.
+pub(crate) mod exit {
+    /// The tracer cannot run here.
+    pub(crate) const CANNOT: u8 = 1;
+    /// A wrong argument, or an output that cannot be written.
+    pub(crate) const USAGE: u8 = 2;
+}
+
+/// Pressure stall information (PSI) from outside of the kernel: who waits for cpu, memory and io, and how long.
+///
+/// Needs root, or CAP_BPF and CAP_PERFMON.
+#[derive(Debug, Parser)]
+#[command(
+    name = "psitrace",
+    version,
+    after_help = "Exit codes: 0 success, 1 the tracer cannot run here, 2 wrong arguments or an output that cannot be written."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) tracing: Tracing,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to trace: for all commands.
+#[derive(Args, Debug)]
+pub(crate) struct Tracing {
+    /// The cgroup hierarchy to trace: v2, or a v1 controller (memory, cpu, ...)
+    #[arg(long, global = true, default_value = psi_user::hierarchy::V2, value_name = "NAME")]
+    hierarchy: String,
+    /// Number of cgroups with figures of their own [default: twice what exists, at least 512]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(psi_common::layout::MAX_SLOTS)))]
+    max_cgroups: Option<u32>,
+    /// Load this BPF object instead of the built-in one
+    #[arg(long, global = true, hide = true, value_name = "FILE")]
+    bpf_object: Option<PathBuf>,
+    /// For tests: lose every Nth context switch
+    #[arg(long, global = true, hide = true, default_value_t = 0, value_name = "N")]
+    drop_switches: u32,
+}
+
+impl Tracing {
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            hierarchy: self.hierarchy.clone(),
+            max_cgroups: self.max_cgroups,
+            object: self.bpf_object.clone(),
+            drop_switches: self.drop_switches,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Say whether the tracer can run here, and what it would use
+    Check(CheckArgs),
+    /// Write the pressure of all cgroups, one JSON object a line
+    Dump(DumpArgs),
+    /// Show the pressure of all cgroups live
+    Top(TopArgs),
+    /// Compare with the kernel's own PSI, where it is on
+    Compare(CompareArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Forms of `dump`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// One JSON object a line
+    Json,
+    /// A table for people
+    Table,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DumpArgs {
+    /// How to write it
+    #[arg(long, value_enum, default_value_t = Format::Json)]
+    pub(crate) format: Format,
+    /// Time between two records: 500ms, 1s, 2m
+    #[arg(long, value_parser = interval, default_value = "1s")]
+    pub(crate) interval: Duration,
+    /// End after so many records
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// End after this time: 500ms, 1s, 2m
+    #[arg(long, value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Only cgroups whose path matches: /system.slice/*, /**/db*
+    #[arg(long, value_name = "GLOB", value_parser = glob)]
+    pub(crate) cgroup: Option<globset::GlobMatcher>,
+    /// Only cgroups down to this depth, 0 for the root alone
+    #[arg(long, value_name = "N")]
+    pub(crate) depth: Option<u32>,
+    /// Write to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TopArgs {
+    /// Time between two refreshes: 500ms, 1s, 2m
+    #[arg(long, value_parser = interval, default_value = "1s")]
+    pub(crate) interval: Duration,
+    /// Show a flat list, most pressure first, instead of the tree
+    #[arg(long)]
+    pub(crate) flat: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompareArgs {
+    /// Over how long: 500ms, 1s, 2m
+    #[arg(long, value_parser = duration, default_value = "10s")]
+    pub(crate) duration: Duration,
+    /// Compare this cgroup
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    pub(crate) cgroup: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Prints clap's message in its usual form; an error is one line where it can be.
+pub(crate) fn report(error: &clap::Error) -> ExitCode {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    ) {
+        // A closed pipe is no error.
+        let _ = error.print();
+        return if error.use_stderr() { ExitCode::from(exit::USAGE) } else { ExitCode::SUCCESS };
+    }
+    let text = error.to_string();
+    let lines: Vec<&str> = text.lines().take_while(|line| !line.starts_with("Usage:")).map(str::trim).collect();
+    let line = lines.join(" ");
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    eprintln!("psitrace: {}", line.trim_start_matches("error: ").trim_end_matches(" For more information, try '--help'."));
+    ExitCode::from(exit::USAGE)
+}
+
+/// A duration: a number (fractions allowed) and `ms`, `s`, `m` or `h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    const EXPECTED: &str = "expected a duration such as 500ms, 1s or 2m";
+    const LONGEST: f64 = 366.0 * 24.0 * 3600.0;
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or(EXPECTED)?;
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(EXPECTED.to_owned()),
+    };
+    let seconds = number.parse::<f64>().map_err(|_| EXPECTED)? * seconds;
+    if seconds <= 0.0 {
+        return Err("a duration must be longer than 0".to_owned());
+    }
+    if seconds > LONGEST {
+        return Err("a duration must be at most a year".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// An interval: a duration that the machine can keep up with.
+fn interval(text: &str) -> Result<Duration, String> {
+    const SHORTEST: Duration = Duration::from_millis(10);
+    let interval = duration(text)?;
+    if interval < SHORTEST {
+        return Err("an interval must be at least 10ms".to_owned());
+    }
+    Ok(interval)
+}
+
+fn glob(text: &str) -> Result<globset::GlobMatcher, String> {
+    if !text.starts_with('/') && !text.starts_with('*') {
+        return Err(format!("a cgroup path starts with /: try /{text}"));
+    }
+    globset::GlobBuilder::new(text)
+        .literal_separator(true)
+        .build()
+        .map(|glob| glob.compile_matcher())
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for bad in ["", "5", "s", "1x", "-1s", "0s", "1..2s", "1s ", "99999999h", "é"] {
+            assert!(duration(bad).is_err(), "{bad:?} was taken");
+        }
+        assert!(interval("1ms").is_err());
+    }
+
+    #[test]
+    fn globs_name_paths() {
+        assert!(glob("/a/*").is_ok_and(|glob| glob.is_match("/a/b") && !glob.is_match("/a/b/c")));
+        assert!(glob("/**/b").is_ok_and(|glob| glob.is_match("/a/x/b")));
+        assert!(glob("/").is_ok_and(|glob| glob.is_match("/")));
+        assert!(glob("/[").is_err());
+        assert!(glob("a").is_err());
+    }
+}

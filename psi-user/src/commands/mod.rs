@@ -1,0 +1,154 @@
+//! One module a command, and what they share.
+
+pub(crate) mod check;
+pub(crate) mod compare;
+pub(crate) mod dump;
+pub(crate) mod top;
+
+use std::{fmt, io, process::ExitCode, time::Duration};
+
+use psi_user::{error::Error, hierarchy::Hierarchy, privilege, tracer::Tracer};
+use tokio::{
+    io::unix::AsyncFd,
+    signal::unix::{Signal, SignalKind, signal},
+    time::Instant,
+};
+
+use crate::cli::exit;
+
+/// Why a command ends with an error: one line, and an exit code.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The tracer cannot run here.
+    Cannot(String),
+    /// A wrong argument or an output that cannot be written.
+    Usage(String),
+}
+
+impl Failure {
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Cannot(_) => exit::CANNOT,
+            Self::Usage(_) => exit::USAGE,
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Cannot(line) | Self::Usage(line)) = self;
+        f.write_str(line)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Hierarchy { .. } | Error::MaxCgroups(_) => Self::Usage(error.to_string()),
+            _ => Self::Cannot(error.to_string()),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Cannot(format!("{error:#}"))
+    }
+}
+
+/// After the tracer is attached this process needs no capability: what it reads from here on is mapped or open.
+pub(crate) fn give_up_capabilities() -> Result<(), Failure> {
+    privilege::drop_all().map_err(|error| Failure::Cannot(format!("giving up capabilities: {error}")))
+}
+
+/// Fails unless the cgroup exists.
+pub(crate) fn require_cgroup(hierarchy: &Hierarchy, path: &str) -> Result<(), Failure> {
+    if path.starts_with('/') && !path.split('/').any(|part| part == "..") && hierarchy.directory(path).is_dir() {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "no cgroup {path} below {}; a path starts with / and is relative to that",
+        hierarchy.mount.display()
+    )))
+}
+
+/// Prints to standard output; a closed pipe is no error.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    use io::Write as _;
+    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::Usage(format!("cannot write standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Runs a command's future on this thread.
+pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Cannot(format!("starting the event loop: {error}")))?
+        .block_on(future)
+}
+
+/// Why [`Waiting::until`] returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// The time has come.
+    Time,
+    /// SIGINT, SIGTERM or SIGHUP.
+    Signal,
+}
+
+/// Waits for the next record while the tracer's housekeeping goes on.
+pub(crate) struct Waiting {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+    wakeups: AsyncFd<std::os::fd::OwnedFd>,
+}
+
+impl Waiting {
+    /// Must be called within [`block_on`].
+    pub(crate) fn new(tracer: &Tracer) -> Result<Self, Failure> {
+        let set_up = || -> io::Result<Self> {
+            Ok(Self {
+                interrupt: signal(SignalKind::interrupt())?,
+                terminate: signal(SignalKind::terminate())?,
+                hangup: signal(SignalKind::hangup())?,
+                // SAFETY: an owned descriptor stays open, and the same one, until the AsyncFd drops it.
+                wakeups: unsafe { AsyncFd::register(tracer.wake_fd().try_clone_to_owned()?) }?,
+            })
+        };
+        set_up().map_err(|error| Failure::Cannot(format!("waiting for events: {error}")))
+    }
+
+    /// Waits until `deadline`, or a signal.
+    pub(crate) async fn until(&mut self, tracer: &mut Tracer, deadline: Instant) -> Result<Woken, Failure> {
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.interrupt.recv() => return Ok(Woken::Signal),
+                _ = self.terminate.recv() => return Ok(Woken::Signal),
+                _ = self.hangup.recv() => return Ok(Woken::Signal),
+                () = tokio::time::sleep_until(deadline) => return Ok(Woken::Time),
+                ready = self.wakeups.readable() => {
+                    ready.map_err(|error| Failure::Cannot(format!("waiting for events: {error}")))?.clear_ready();
+                    tracer.housekeeping()?;
+                }
+            }
+        }
+    }
+}
+
+/// The next of the times `start`, `start + interval`, ... that is not past: a late round is not made up for.
+pub(crate) fn next_time(last: Instant, interval: Duration) -> Instant {
+    let now = Instant::now();
+    let mut next = last + interval;
+    if next < now {
+        let behind = (now - next).as_nanos() / interval.as_nanos().max(1) + 1;
+        next += interval * u32::try_from(behind).unwrap_or(u32::MAX);
+    }
+    next
+}

@@ -1,0 +1,250 @@
+//! The lines above the table, and the one below it.
+
+use std::time::Duration;
+
+use ratatui::{
+    style::Style,
+    text::{Line, Span},
+};
+
+use super::{
+    escape::{cut_middle, escape, width},
+    state::State,
+    style::Palette,
+};
+use crate::model::{MemstallSource, Quality, Source};
+
+/// Between two parts of a line.
+const GAP: usize = 2;
+
+/// A part of a line; those with the highest rank go first if the line is too long.
+type Part = (u8, Span<'static>);
+
+/// What is shown, and how.
+pub(super) fn status(state: &State, columns: usize) -> Line<'static> {
+    let plain = |rank, text: String| (rank, Span::raw(text));
+    let mut parts = vec![plain(4, concat!("psitrace ", env!("CARGO_PKG_VERSION")).to_owned())];
+    match state.snapshot() {
+        Some(snapshot) => {
+            parts.push(plain(3, time_of_day(snapshot.time_ns)));
+            parts.push(plain(7, escape(&snapshot.source.hierarchy).into_owned()));
+            parts.push(plain(5, count(snapshot.cgroups.len())));
+        }
+        None => parts.push(plain(3, "collecting…".to_owned())),
+    }
+    parts.push(plain(6, format!("every {}", seconds(state.interval))));
+    parts.push((0, Span::styled(state.window.name(), Palette::title())));
+    parts.push(plain(2, format!("sort {}", state.sort.title())));
+    if state.tree {
+        parts.push(plain(8, "tree".to_owned()));
+    }
+    if state.paused {
+        parts.push((1, Span::styled("PAUSED", Palette::chosen())));
+    }
+    fit(parts, columns)
+}
+
+/// Where the figures come from.
+pub(super) fn sources(source: &Source, columns: usize) -> Line<'static> {
+    let memory = match source.memstall {
+        Some(memstall @ MemstallSource::Tracepoints) => format!("memory: {} (partial)", memstall.name()),
+        Some(memstall) => format!("memory: {}", memstall.name()),
+        None => "memory: not measured".to_owned(),
+    };
+    let room = columns.saturating_sub(width(&memory) + GAP);
+    let irq = interrupts(&source.irq, room);
+    fit(vec![(0, Span::raw(memory)), (1, Span::raw(irq))], columns)
+}
+
+/// As many interrupt kinds as fit.
+fn interrupts(kinds: &[String], room: usize) -> String {
+    if kinds.is_empty() {
+        return "irq: not measured".to_owned();
+    }
+    let mut text = "irq:".to_owned();
+    for (at, kind) in kinds.iter().enumerate() {
+        let left = kinds.len() - at;
+        let next = format!("{text} {}", escape(kind));
+        let rest = if left > 1 { width(&format!(" +{left}")) } else { 0 };
+        if width(&next) + rest > room {
+            let more = if at == 0 {
+                format!(" {left} kinds")
+            } else {
+                format!(" +{left}")
+            };
+            return text + &more;
+        }
+        text = next;
+    }
+    text
+}
+
+/// What was missed or repaired: marked first, then what is 0.
+pub(super) fn quality(quality: &Quality, palette: Palette, columns: usize) -> Line<'static> {
+    let Quality {
+        missed_switches,
+        repaired,
+        storage_failures,
+        overflows,
+        missed_irqs,
+        cgroups_without_slot,
+        program_misses,
+        rejected_readings,
+    } = *quality;
+    let always = [
+        ("missed", missed_switches),
+        ("repaired", repaired),
+        ("storage failures", storage_failures),
+        ("without slot", cgroups_without_slot),
+        ("program misses", program_misses),
+    ];
+    let rare = [
+        ("missed irqs", missed_irqs),
+        ("overflows", overflows),
+        ("rejected readings", rejected_readings),
+    ];
+
+    let marked = always.iter().chain(&rare).filter(|(_, count)| *count > 0);
+    let marked = marked.map(|(name, count)| Span::styled(format!("!{name} {count}"), palette.marked()));
+    let calm = always.iter().filter(|(_, count)| *count == 0);
+    let calm = calm.map(|(name, _)| Span::styled(format!("{name} 0"), Palette::calm()));
+    fit(
+        marked.chain(calm).zip(0..).map(|(span, rank)| (rank, span)).collect(),
+        columns,
+    )
+}
+
+/// The selected cgroup in full, or the keys.
+pub(super) fn footer(state: &State, columns: usize) -> Line<'static> {
+    let Some((row, cgroup)) = state.selected() else {
+        let hints = [
+            "q quit",
+            "? help",
+            "s sort",
+            "t tree",
+            "a average",
+            "p pause",
+            "+ - interval",
+        ];
+        let hints = hints
+            .into_iter()
+            .zip(0..)
+            .map(|(hint, rank)| (rank, Span::styled(hint, Palette::calm())));
+        return fit(hints.collect(), columns);
+    };
+    let at = format!("{}/{}", row + 1, state.rows().len());
+    let path = escape(&cgroup.path);
+    let path = cut_middle(&path, columns.saturating_sub(width(&at) + GAP)).into_owned();
+    fit(
+        vec![(0, Span::styled(path, Palette::title())), (1, Span::raw(at))],
+        columns,
+    )
+}
+
+/// Joins parts; leaves out those of the highest rank until they fit, but the last one, which may be cut.
+fn fit(mut parts: Vec<Part>, columns: usize) -> Line<'static> {
+    let taken = |parts: &[Part]| parts.iter().map(|(_, span)| span.width() + GAP).sum::<usize>();
+    while parts.len() > 1 && taken(&parts) > columns + GAP {
+        let last = parts.iter().enumerate().max_by_key(|(_, (rank, _))| *rank);
+        let Some((last, _)) = last else { break };
+        parts.remove(last);
+    }
+    let mut spans = Vec::with_capacity(2 * parts.len());
+    for (_, span) in parts {
+        if !spans.is_empty() {
+            spans.push(Span::styled(" ".repeat(GAP), Style::new()));
+        }
+        spans.push(span);
+    }
+    Line::from(spans)
+}
+
+fn count(cgroups: usize) -> String {
+    if cgroups == 1 {
+        "1 cgroup".to_owned()
+    } else {
+        format!("{cgroups} cgroups")
+    }
+}
+
+fn seconds(interval: Duration) -> String {
+    format!("{} s", interval.as_millis() as f64 / 1000.0)
+}
+
+/// UTC: the local time's rules are not at hand in every container, and logs are compared in UTC anyway.
+fn time_of_day(time_ns: u64) -> String {
+    let seconds = time_ns / 1_000_000_000;
+    format!(
+        "{:02}:{:02}:{:02} UTC",
+        seconds / 3600 % 24,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::top::fixture::snapshot;
+
+    fn source() -> Source {
+        snapshot(Vec::new()).source
+    }
+
+    #[test]
+    fn what_is_not_measured_is_said() {
+        let source = Source {
+            memstall: None,
+            irq: Vec::new(),
+            ..source()
+        };
+        assert_eq!(
+            sources(&source, 80).to_string(),
+            "memory: not measured  irq: not measured"
+        );
+        let source = Source {
+            memstall: Some(MemstallSource::Tracepoints),
+            ..source
+        };
+        assert_eq!(sources(&source, 30).to_string(), "memory: tracepoints (partial)");
+    }
+
+    #[test]
+    fn interrupt_kinds_are_shown_as_far_as_they_fit() {
+        let kinds = ["softirq", "irq_handler", "local_timer"].map(str::to_owned);
+        for (room, expected) in [
+            (80, "irq: softirq irq_handler local_timer"),
+            (36, "irq: softirq irq_handler local_timer"),
+            (35, "irq: softirq irq_handler +1"),
+            (26, "irq: softirq +2"),
+            (14, "irq: 3 kinds"),
+        ] {
+            assert_eq!(interrupts(&kinds, room), expected);
+        }
+    }
+
+    #[test]
+    fn what_was_missed_comes_first_and_is_marked() {
+        let palette = Palette::new(false);
+        let calm = quality(&Quality::default(), palette, 80);
+        assert_eq!(
+            calm.to_string(),
+            "missed 0  repaired 0  storage failures 0  without slot 0  program misses 0"
+        );
+        let missed = Quality {
+            program_misses: 3,
+            missed_irqs: 1,
+            ..Quality::default()
+        };
+        let line = quality(&missed, palette, 40);
+        assert_eq!(line.to_string(), "!program misses 3  !missed irqs 1");
+        assert_ne!(line.spans[0].style, calm.spans[0].style);
+    }
+
+    #[test]
+    fn intervals_and_times_are_short() {
+        assert_eq!(seconds(Duration::from_millis(100)), "0.1 s");
+        assert_eq!(seconds(Duration::from_mins(1)), "60 s");
+        assert_eq!(time_of_day(1_767_323_045_999_999_999), "03:04:05 UTC");
+    }
+}
