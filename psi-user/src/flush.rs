@@ -5,9 +5,13 @@
 
 use std::sync::atomic::{Ordering::SeqCst, fence};
 
-use psi_common::{account::total_at, layout::State};
+use psi_common::{
+    account::{Records as _, total_at},
+    layout::State,
+};
 
 use crate::{
+    averages::period_ns,
     mapped::{MappedMaps, Next, now_ns},
     slots::Slots,
 };
@@ -54,6 +58,8 @@ pub(crate) struct Flusher {
     round_of: Vec<u32>,
     round: u32,
     last_ns: u64,
+    /// Time of one unit of weight in this round, ns.
+    unit_ns: u64,
     tick_ns: u64,
     totals: Vec<Totals>,
     sums: Vec<Sum>,
@@ -84,6 +90,7 @@ impl Flusher {
             round_of: vec![0; slots * cpus],
             round: 0,
             last_ns: now_ns,
+            unit_ns: tick_ns,
             tick_ns,
             totals: vec![[0; STATES]; slots],
             sums: vec![Sum::default(); slots],
@@ -105,6 +112,18 @@ impl Flusher {
         self.last_ns
     }
 
+    /// Hands the interrupt time that a released slot has not told yet to its parent: all else the parent has itself.
+    pub(crate) fn hand_up(&self, maps: &MappedMaps, slot: u32, parent: u32) {
+        for cpu in 0..maps.cpu_count() {
+            let told = self.seen[maps.index(cpu, slot)][IRQ];
+            let untold = maps.times(cpu, slot)[IRQ].saturating_sub(told);
+            if let Some(record) = maps.record(cpu as u32, parent).filter(|_| untold != 0) {
+                maps.add_time(record, State::IrqFull, untold);
+                maps.updated(record, cpu as u32, parent);
+            }
+        }
+    }
+
     /// Forgets a slot that has been emptied.
     pub(crate) fn forget(&mut self, maps: &MappedMaps, slot: u32) {
         for cpu in 0..maps.cpu_count() {
@@ -120,6 +139,11 @@ impl Flusher {
     /// Costs what was updated or is active, not CPUs times cgroups.
     pub(crate) fn flush(&mut self, maps: &MappedMaps, slots: &Slots) {
         let now = now_ns();
+        // The kernel weighs in whole jiffies over windows of its averaging period. A shorter window is weighed in
+        // units that are shorter by as much: or short windows would weigh nothing.
+        let window = now.saturating_sub(self.last_ns);
+        self.unit_ns = (u128::from(self.tick_ns) * u128::from(window) / u128::from(period_ns(self.tick_ns))) as u64;
+        self.unit_ns = self.unit_ns.clamp(1, self.tick_ns);
         self.round = self.round.wrapping_add(1);
         for cpu in 0..maps.cpu_count() {
             let mut deltas = self.flush_cpu(maps, cpu, now);
@@ -236,7 +260,7 @@ impl Flusher {
         }
         for (n, (slot, delta)) in deltas.iter_mut().enumerate() {
             let slot_index = *slot as usize;
-            let weight = self.nonidle[slot_index] / self.tick_ns;
+            let weight = self.nonidle[slot_index] / self.unit_ns;
             delta[IRQ] = std::mem::take(&mut self.irq[slot_index]);
             let sum = &mut self.sums[slot_index];
             if !sum.touched {

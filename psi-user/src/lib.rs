@@ -16,3 +16,4 @@ pub mod privilege;
 pub mod programs;
 mod slots;
 pub mod tracer;
+mod wakeups;

@@ -8,6 +8,7 @@ use psi_common::{
 };
 
 use crate::{
+    flush::Flusher,
     hierarchy::{Directory, Hierarchy, join},
     mapped::MappedMaps,
 };
@@ -147,17 +148,20 @@ impl Slots {
         }
     }
 
-    /// Empties slots whose cgroup was released long enough ago and returns them: they are to be freed.
-    pub(crate) fn recycle(&mut self, maps: &MappedMaps, now_ns: u64) -> Vec<u32> {
+    /// Empties slots whose cgroup was released long enough ago and returns them: they are to be freed. `flusher` loses
+    /// what it knows of them.
+    pub(crate) fn recycle(&mut self, maps: &MappedMaps, flusher: &mut Flusher, now_ns: u64) -> Vec<u32> {
         let mut freed = Vec::new();
         let known = &mut self.known;
         self.released.retain(|&slot| {
-            let since = known[slot as usize].as_ref().and_then(|known| known.released_ns).unwrap_or(now_ns);
+            let Some(Known { released_ns: Some(since), parent, .. }) = known[slot as usize] else { return false };
             let rested = Duration::from_nanos(now_ns.saturating_sub(since));
             if rested < GRACE || !emptied(maps, slot, rested) {
                 return true;
             }
+            flusher.hand_up(maps, slot, parent);
             maps.clear(slot);
+            flusher.forget(maps, slot);
             let generation = maps.cgroup(slot).map_or(0, |entry| entry.generation.wrapping_add(1));
             maps.set_cgroup(slot, Cgroup {
                 id: 0,

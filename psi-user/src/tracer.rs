@@ -3,14 +3,14 @@
 use std::{
     fs, io,
     io::Read as _,
-    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd},
+    os::fd::{AsFd as _, BorrowedFd},
     path::PathBuf,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use aya::{
     Btf, Ebpf, EbpfLoader,
-    maps::{HashMap, Map, MapData, RingBuf, Stack},
+    maps::{HashMap, Map, MapData, Stack},
     programs::{BtfTracePoint, FEntry, Iter, ProgramError},
 };
 use psi_common::layout::{ANCESTORS_SLOT, Counter, MAX_CPUS, MAX_LEVEL, MAX_SLOTS, NO_SLOT, slot_state};
@@ -27,6 +27,7 @@ use crate::{
     privilege,
     programs::{self, Family, Kind, ProgramSpec},
     slots::Slots,
+    wakeups::Wakeups,
 };
 
 /// The BPF object, built from psi-ebpf by `cargo xtask ebpf`.
@@ -91,7 +92,7 @@ impl Probe {
 pub struct Tracer {
     ebpf: Ebpf,
     maps: MappedMaps,
-    wakeups: RingBuf<MapData>,
+    wakeups: Wakeups,
     ids: HashMap<MapData, u64, u32>,
     free_slots: Stack<MapData, u32>,
     slots: Slots,
@@ -177,7 +178,8 @@ impl Tracer {
         let tick = clock_getres(ClockId::MonotonicCoarse);
         let tick_ns = (tick.tv_nsec as u64).max(1);
         let mut tracer = Self {
-            wakeups: take(&mut loaded.ebpf, "WAKEUPS")?,
+            wakeups: Wakeups::new(take(&mut loaded.ebpf, "WAKEUPS")?, Duration::from_nanos(period_ns(tick_ns)))
+                .map_err(|error| Error::Object(format!("waiting for events: {error}")))?,
             ids: take(&mut loaded.ebpf, "CGROUP_IDS")?,
             free_slots,
             slots: Slots::new(hierarchy.clone(), maps.slots()),
@@ -218,21 +220,24 @@ impl Tracer {
 
     /// Becomes readable when [`Self::housekeeping`] has something to do.
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the ring buffer keeps the descriptor open for as long as `self` is borrowed.
-        unsafe { BorrowedFd::borrow_raw(self.wakeups.as_raw_fd()) }
+        self.wakeups.as_fd()
     }
 
-    /// Follows moved tasks and frees the slots of cgroups that are gone. Cheap when there is nothing to do.
+    /// Follows moved tasks, frees the slots of cgroups that are gone, and samples once each averaging period, as the
+    /// kernel does. Cheap when there is nothing to do.
     ///
     /// # Errors
     /// When the walk over the tasks fails.
     pub fn housekeeping(&mut self) -> Result<(), Error> {
-        while self.wakeups.next().is_some() {}
+        let due = self.wakeups.take();
         if self.maps.take_resync() {
             self.walk_tasks()?;
         }
         if self.maps.take_recycle() || self.slots.is_recycling() {
-            self.collect();
+            self.recycle();
+        }
+        if due {
+            self.flush();
         }
         Ok(())
     }
@@ -265,7 +270,7 @@ impl Tracer {
     /// When following moved tasks fails.
     pub fn snapshot(&mut self) -> Result<Snapshot, Error> {
         self.housekeeping()?;
-        self.collect();
+        self.flush();
         let now = self.flusher.last_ns();
         let interval_ns = now.saturating_sub(self.snapshot_ns);
         self.snapshot_ns = now;
@@ -328,15 +333,22 @@ impl Tracer {
         self.flusher.hold_times
     }
 
-    /// Flushes, and frees what can be freed.
-    fn collect(&mut self) {
+    fn flush(&mut self) {
         self.slots.refresh(&self.maps, now_ns());
         self.flusher.flush(&self.maps, &self.slots);
-        for slot in self.slots.recycle(&self.maps, now_ns()) {
-            self.flusher.forget(&self.maps, slot);
+    }
+
+    /// Frees the slots of cgroups that are gone.
+    fn recycle(&mut self) {
+        let now = now_ns();
+        self.slots.refresh(&self.maps, now);
+        for slot in self.slots.recycle(&self.maps, &mut self.flusher, now) {
             self.groups[slot as usize] = None;
             // Cannot be full: it has room for every slot.
             let _ = self.free_slots.push(slot, 0);
+        }
+        if self.slots.is_recycling() {
+            self.wakeups.again_soon();
         }
     }
 

@@ -62,14 +62,7 @@ pub(crate) fn build(workspace: &Workspace) -> Result<Built> {
     let target = workspace.target.join("bpf");
     let mut cargo = toolchain.cargo()?;
     cargo.current_dir(&workspace.root);
-    cargo.args([
-        "build",
-        "--package",
-        "psi-ebpf",
-        "--bin",
-        "psitrace-bpf",
-        "--release",
-    ]);
+    cargo.args(["build", "--package", "psi-ebpf", "--bin", "psitrace-bpf", "--release"]);
     cargo
         .args(["-Z", "build-std=core", "--target", TARGET, "--target-dir"])
         .arg(&target);
@@ -114,8 +107,7 @@ fn rustflags(workspace: &Workspace, toolchain: &Toolchain) -> Result<OsString> {
     places.push((toolchain.source.clone(), "/rust"));
     for (place, name) in places {
         // rustc sees some files under their real name, others as they were passed to it.
-        let real = fs::canonicalize(&place)
-            .with_context(|| format!("cannot resolve {}", place.display()))?;
+        let real = fs::canonicalize(&place).with_context(|| format!("cannot resolve {}", place.display()))?;
         if real != place {
             flags.push(remap(&real, name));
         }
@@ -144,9 +136,7 @@ fn remap(place: &Path, name: &str) -> OsString {
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder
         .map_or(Ok(()), fs::create_dir_all)
         .and_then(|()| fs::write(&part, bytes))

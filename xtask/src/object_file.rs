@@ -14,18 +14,13 @@ use object::{
 pub(crate) fn strip(object: &[u8]) -> Result<Vec<u8>> {
     let mut builder = Builder::read(object).context("the linker's output is not an ELF object")?;
     for section in &mut builder.sections {
-        section.delete =
-            section.name.starts_with(b".debug_") || section.name.starts_with(b".rel.debug_");
+        section.delete = section.name.starts_with(b".debug_") || section.name.starts_with(b".rel.debug_");
     }
     builder.delete_orphans();
 
     // LLVM keeps the names of sections and symbols in one table, the writer wants two.
     let is_names = |data: &SectionData<'_>| matches!(data, SectionData::SectionString);
-    if !builder
-        .sections
-        .iter()
-        .any(|section| is_names(&section.data))
-    {
+    if !builder.sections.iter().any(|section| is_names(&section.data)) {
         let names = builder.sections.add();
         names.name = b".shstrtab"[..].into();
         names.sh_type = SHT_STRTAB;

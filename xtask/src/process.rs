@@ -52,10 +52,7 @@ pub(crate) fn without_build_settings(command: &mut Command) {
         of_cargo
             || matches(SET_BY_CARGO_RUN, name)
             || name.starts_with("RUSTC")
-            || matches!(
-                name,
-                "RUSTFLAGS" | "RUSTDOC" | "RUSTDOCFLAGS" | "RUSTUP_TOOLCHAIN"
-            )
+            || matches!(name, "RUSTFLAGS" | "RUSTDOC" | "RUSTDOCFLAGS" | "RUSTUP_TOOLCHAIN")
     });
 }
 

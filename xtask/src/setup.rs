@@ -58,8 +58,7 @@ struct Setup<'a> {
 impl Setup<'_> {
     fn bpf_linker(&mut self) {
         let is_there = || {
-            toolchain::bpf_linker_version()
-                .is_ok_and(|version| version.ends_with(&format!(" {BPF_LINKER_VERSION}")))
+            toolchain::bpf_linker_version().is_ok_and(|version| version.ends_with(&format!(" {BPF_LINKER_VERSION}")))
         };
         if is_there() {
             return;
@@ -68,21 +67,17 @@ impl Setup<'_> {
             "installing bpf-linker {BPF_LINKER_VERSION}, takes some minutes"
         ));
         let mut install = process::cargo();
-        install.args([
-            "install",
-            "bpf-linker",
-            "--version",
-            BPF_LINKER_VERSION,
-            "--locked",
-        ]);
+        install.args(["install", "bpf-linker", "--version", BPF_LINKER_VERSION, "--locked"]);
         install.arg("--quiet");
         // Cargo would build in a temporary folder, which may be small, and start from nothing
         // after a failure.
-        install
-            .arg("--target-dir")
-            .arg(self.workspace.target.join("bpf-linker"));
+        let target = self.workspace.target.join("bpf-linker");
+        install.arg("--target-dir").arg(&target);
         let result = process::output(&mut install);
-        if !is_there() {
+        if is_there() {
+            // 400 MB; a folder that stays is no more than a waste of space.
+            let _ = fs::remove_dir_all(target);
+        } else {
             let why = result.map_or_else(|error| format!("{error:#}"), |_| "not on PATH".into());
             say(&format!(
                 "no bpf-linker ({why}); run `cargo install bpf-linker --version \
@@ -158,9 +153,7 @@ impl Apt {
             // Once is enough; the packages known from before may do if it fails.
             self.is_fresh = true;
             if let Err(error) = apt_get(&["update"]) {
-                say(&format!(
-                    "{error:#}; going on with the packages known before"
-                ));
+                say(&format!("{error:#}; going on with the packages known before"));
             }
         }
         say(&format!("installing {}", packages.join(" ")));
@@ -181,8 +174,7 @@ fn apt_get(arguments: &[&str]) -> Result<()> {
 
 /// Never fatal: the tests that need the file system say so themselves.
 fn mount(kind: &str, place: &str) {
-    let is_mounted =
-        fs::read_to_string("/proc/self/mounts").is_ok_and(|mounts| is_mounted(&mounts, place));
+    let is_mounted = fs::read_to_string("/proc/self/mounts").is_ok_and(|mounts| is_mounted(&mounts, place));
     if is_mounted || !Path::new(place).is_dir() {
         return;
     }
@@ -200,9 +192,7 @@ fn mount(kind: &str, place: &str) {
 }
 
 fn is_mounted(mounts: &str, place: &str) -> bool {
-    mounts
-        .lines()
-        .any(|line| line.split(' ').nth(1) == Some(place))
+    mounts.lines().any(|line| line.split(' ').nth(1) == Some(place))
 }
 
 fn say(line: &str) {

@@ -35,8 +35,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
 }
 
 fn problem(workspace: &Workspace) -> Result<Option<&'static str>> {
-    let record: Record = serde_json::from_slice(&read(&workspace.committed_record())?)
-        .context("cannot understand psitrace.bpf.json")?;
+    let record: Record =
+        serde_json::from_slice(&read(&workspace.committed_record())?).context("cannot understand psitrace.bpf.json")?;
     if record.object_sha256 != sha256(&read(&workspace.committed_object())?) {
         return Ok(Some(
             "psitrace.bpf.o is not the object that psitrace.bpf.json describes",
@@ -62,8 +62,7 @@ pub(crate) fn sources_sha256(root: &Path) -> Result<String> {
     let mut files = Vec::new();
     for name in SOURCE_CRATES {
         files.push(format!("{name}/Cargo.toml"));
-        list(root, &format!("{name}/src"), &mut files)
-            .with_context(|| format!("cannot list {name}/src"))?;
+        list(root, &format!("{name}/src"), &mut files).with_context(|| format!("cannot list {name}/src"))?;
     }
     files.sort();
 

@@ -51,11 +51,7 @@ pub(crate) struct Parser {
 
 impl Parser {
     pub(crate) fn line(&mut self, line: &str) {
-        let Self {
-            suites,
-            current,
-            skips,
-        } = self;
+        let Self { suites, current, skips } = self;
         let line = without_colors(line);
         let line = line.trim();
         if let Some(name) = suite_name(line) {
@@ -90,17 +86,10 @@ fn suite_name(line: &str) -> Option<String> {
     if let Some(name) = line.strip_prefix("Doc-tests ") {
         return Some(format!("{name} (doc)"));
     }
-    let (_, binary) = line
-        .strip_prefix("Running ")?
-        .strip_suffix(')')?
-        .rsplit_once('(')?;
+    let (_, binary) = line.strip_prefix("Running ")?.strip_suffix(')')?.rsplit_once('(')?;
     let file = binary.rsplit('/').next()?;
     // The name of the crate, or of the file in tests/, and cargo's hash.
-    Some(
-        file.rsplit_once('-')
-            .map_or(file, |(name, _)| name)
-            .to_owned(),
-    )
+    Some(file.rsplit_once('-').map_or(file, |(name, _)| name).to_owned())
 }
 
 /// The name in `SKIP <name>: <reason>`.

@@ -39,10 +39,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
         cargo(workspace, &["fmt", "--all", "--check"]).context("run `cargo fmt --all`")
     });
     report.step("lints", || {
-        cargo(
-            workspace,
-            &["clippy", "--all-targets", "--", "-D", "warnings"],
-        )
+        cargo(workspace, &["clippy", "--all-targets", "--", "-D", "warnings"])
     });
     let is_built = report.step("psitrace", || {
         cargo(workspace, &["build", "--release", "--package", "psi-user"])
@@ -59,18 +56,13 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
         ("kernel tests, rebuilt object", Some(&rebuilt)),
     ] {
         if !process::is_root() {
-            report.skip(
-                name,
-                "loading BPF programs needs root; run `cargo xtask test` as root",
-            );
+            report.skip(name, "loading BPF programs needs root; run `cargo xtask test` as root");
         } else if !is_built {
             report.fail(name, "there is no psitrace to test");
         } else if object.is_some() && !is_rebuilt {
             report.fail(name, "there is no rebuilt object");
         } else {
-            report.tests(name, || {
-                kernel_tests(workspace, object.map(AsRef::as_ref), filters)
-            });
+            report.tests(name, || kernel_tests(workspace, object.map(AsRef::as_ref), filters));
         }
     }
     report.finish()
@@ -88,19 +80,13 @@ fn rebuild(workspace: &Workspace, rebuilt: &Path) -> Result<()> {
 }
 
 fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<()> {
-    process::run(
-        process::cargo()
-            .current_dir(&workspace.root)
-            .args(arguments),
-    )
+    process::run(process::cargo().current_dir(&workspace.root).args(arguments))
 }
 
 fn test(workspace: &Workspace) -> Command {
     let mut command = process::cargo();
     // The counts are wrong if the first failure ends the run.
-    command
-        .current_dir(&workspace.root)
-        .args(["test", "--no-fail-fast"]);
+    command.current_dir(&workspace.root).args(["test", "--no-fail-fast"]);
     command
 }
 
@@ -113,13 +99,7 @@ fn kernel_tests(workspace: &Workspace, object: Option<&Path>, filters: &[String]
     };
     // One at a time: the tests make load and measure it. Uncaptured: for the reasons of skips.
     command
-        .args([
-            "--package",
-            "tests",
-            "--",
-            "--test-threads=1",
-            "--nocapture",
-        ])
+        .args(["--package", "tests", "--", "--test-threads=1", "--nocapture"])
         .args(filters);
     command
 }
@@ -189,11 +169,7 @@ impl Report {
         let Self { suites } = self;
         section("summary");
         let mut total = Counts::default();
-        let width = suites
-            .iter()
-            .map(|suite| suite.name.len())
-            .max()
-            .unwrap_or_default();
+        let width = suites.iter().map(|suite| suite.name.len()).max().unwrap_or_default();
         println!("{:width$}  passed  failed  skipped", "");
         for Suite { name, counts } in suites {
             let Counts {
@@ -226,10 +202,7 @@ fn section(name: &str) -> Instant {
 fn stream(command: &mut Command, parser: &mut Parser) -> Result<()> {
     // One pipe for both: cargo names a suite on one, libtest gives its result on the other.
     let (mut output, input) = io::pipe().context("cannot make a pipe")?;
-    command
-        .stdout(input.try_clone()?)
-        .stderr(input)
-        .stdin(Stdio::null());
+    command.stdout(input.try_clone()?).stderr(input).stdin(Stdio::null());
     if io::stdout().is_terminal() {
         // Cargo sees a pipe, the user does not.
         command.env("CARGO_TERM_COLOR", "always");
@@ -242,16 +215,12 @@ fn stream(command: &mut Command, parser: &mut Parser) -> Result<()> {
     let mut line = Vec::new();
     let mut chunk = [0; 8192];
     loop {
-        let length = output
-            .read(&mut chunk)
-            .context("cannot read cargo's output")?;
+        let length = output.read(&mut chunk).context("cannot read cargo's output")?;
         if length == 0 {
             break;
         }
         // Parts of lines too: while a test runs its name is all there is to see.
-        terminal
-            .write_all(&chunk[..length])
-            .and_then(|()| terminal.flush())?;
+        terminal.write_all(&chunk[..length]).and_then(|()| terminal.flush())?;
         for byte in &chunk[..length] {
             if *byte == b'\n' {
                 parser.line(&String::from_utf8_lossy(&line));

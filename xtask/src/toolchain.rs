@@ -63,11 +63,7 @@ impl Toolchain {
         if !source.join("library/core/src/lib.rs").is_file() {
             bail!("no core source in {}", source.display());
         }
-        Ok(Self {
-            kind,
-            version,
-            source,
-        })
+        Ok(Self { kind, version, source })
     }
 
     /// This toolchain's cargo, untouched by the settings of the cargo that runs xtask.
@@ -78,9 +74,7 @@ impl Toolchain {
         };
         if self.kind == Kind::System {
             // A stable compiler takes `-Z build-std` only when told that it is building Rust.
-            command
-                .env("RUSTC", SYSTEM_RUSTC)
-                .env("RUSTC_BOOTSTRAP", "1");
+            command.env("RUSTC", SYSTEM_RUSTC).env("RUSTC_BOOTSTRAP", "1");
         }
         command.env("PATH", process::search_path());
         command.env("LD_LIBRARY_PATH", linker_library_path()?);
@@ -98,8 +92,7 @@ pub(crate) fn bpf_linker_version() -> Result<String> {
     let mut command = Command::new("bpf-linker");
     command.arg("--version").env("PATH", process::search_path());
     command.env("LD_LIBRARY_PATH", linker_library_path()?);
-    process::output(&mut command)
-        .context("bpf-linker does not run; install it with `cargo xtask setup`")
+    process::output(&mut command).context("bpf-linker does not run; install it with `cargo xtask setup`")
 }
 
 fn rustc(kind: Kind) -> Command {
@@ -158,10 +151,7 @@ mod tests {
 
     #[test]
     fn versions_compare_as_numbers() {
-        assert!(is_at_least(
-            "rustc 1.97.0-nightly (e50aa6fba 2026-05-19)",
-            "1.95"
-        ));
+        assert!(is_at_least("rustc 1.97.0-nightly (e50aa6fba 2026-05-19)", "1.95"));
         assert!(is_at_least("rustc 1.100.0 (0 2026-01-01)", "1.95"));
         assert!(!is_at_least("rustc 1.63.0 (0 2022-01-01)", "1.95"));
         assert!(!is_at_least("", "1.95"));

@@ -74,6 +74,8 @@ pub(crate) fn run(tracing: &Tracing, args: &CompareArgs) -> Result<ExitCode, Fai
              cgroup (cgroup.pressure)"
         )));
     }
+    // Under load a waiting comparison would read the two sides at different times. Without permission it just may.
+    let _ = rustix::process::setpriority_process(None, -20);
     give_up_capabilities()?;
     block_on(async {
         let mut waiting = Waiting::new(&tracer)?;
@@ -104,6 +106,8 @@ fn kernel_totals(files: &[(&'static str, PathBuf)]) -> Result<BTreeMap<Key, u64>
 }
 
 fn sample(tracer: &mut Tracer, files: &[(&'static str, PathBuf)], path: &str) -> Result<Sample, Failure> {
+    // What takes time comes first, so that the two sides are read right after each other.
+    tracer.housekeeping()?;
     let kernel = kernel_totals(files)?;
     let snapshot = tracer.snapshot()?;
     let Some(cgroup) = snapshot.cgroups.iter().find(|cgroup| cgroup.path == path) else {

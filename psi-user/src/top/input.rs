@@ -1,7 +1,7 @@
 //! The keys.
 //!
 //! What reads them does not see the terminal's end: crossterm 0.29 takes it for an empty read and tries again, for
-//! ever. [`Watched::end`](super::watch::Watched::end) does.
+//! ever. `Watched::end` does.
 
 use std::{io, thread, time::Duration};
 

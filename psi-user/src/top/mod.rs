@@ -1,7 +1,7 @@
 //! The live view: `psitrace top`.
 //!
-//! Runs one way: [`Source`] -> [`state`] -> [`view`] -> [`terminal`]. One task does it all; only the keys come from
-//! a thread of their own ([`input`]).
+//! Runs one way: `Source` -> `state` -> `view` -> `terminal`. One task does it all; only the keys come from a thread of
+//! their own (`input`).
 
 mod columns;
 mod escape;
@@ -92,7 +92,10 @@ impl Default for Options {
 }
 
 /// Shows the live view until a key, a signal (SIGINT, SIGTERM, SIGHUP) or the end of the terminal ends it, or
-/// `source` fails. Needs a runtime with IO and time. However it ends, the terminal is left as it was found.
+/// `source` fails. However it ends, the terminal is left as it was found.
+///
+/// Needs a runtime with IO and time. Its signal handlers stay: once it returned, these signals no longer end the
+/// process by themselves.
 pub(crate) async fn run(source: &mut dyn Source, options: Options) -> Result<()> {
     ensure!(
         stdin().is_terminal() && stdout().is_terminal(),

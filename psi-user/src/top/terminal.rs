@@ -1,7 +1,7 @@
 //! The terminal: taken over as a whole, given back however the program ends.
 
 use std::{
-    io::{self, BufWriter, Stdout, stdout},
+    io::{self, BufWriter, Write, stdout},
     panic,
     sync::{
         Once,
@@ -27,7 +27,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while it is ours.
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    terminal: Terminal<CrosstermBackend<BufWriter<Output>>>,
     area: Rect,
 }
 
@@ -40,7 +40,7 @@ impl Screen {
         let options = TerminalOptions {
             viewport: Viewport::Fixed(area),
         };
-        let backend = CrosstermBackend::new(BufWriter::with_capacity(FRAME_BYTES, stdout()));
+        let backend = CrosstermBackend::new(BufWriter::with_capacity(FRAME_BYTES, Output));
         let screen = Self {
             terminal: Terminal::with_options(backend, options)?,
             area,
@@ -72,6 +72,24 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         restore();
+    }
+}
+
+/// Standard output while the terminal is ours. What comes later is dropped: the rest of a frame after a panic, and the
+/// cursor that ratatui shows at the end, which panics if the terminal is gone, with standard error on it.
+struct Output;
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if TAKEN.load(SeqCst) {
+            stdout().write(bytes)
+        } else {
+            Ok(bytes.len())
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if TAKEN.load(SeqCst) { stdout().flush() } else { Ok(()) }
     }
 }
 
