@@ -116,10 +116,8 @@ pub fn walk<R: Records>(records: &R, cpu: u32, slot: u32, delta: u64, stamp: Sta
 }
 
 /// The states in a record's second cacheline: most events touch none of them.
-const IO_MEMORY: u64 = 1 << State::IoSome as u32
-    | 1 << State::IoFull as u32
-    | 1 << State::MemSome as u32
-    | 1 << State::MemFull as u32;
+const IO_MEMORY: u64 =
+    1 << State::IoSome as u32 | 1 << State::IoFull as u32 | 1 << State::MemSome as u32 | 1 << State::MemFull as u32;
 
 #[inline(always)]
 fn flip<R: Records>(records: &R, record: R::Record, state: State, changed: u64, is: u64, now: u64) {
@@ -135,7 +133,11 @@ fn flip<R: Records>(records: &R, record: R::Record, state: State, changed: u64, 
 /// sum, which the caller clamps to the last total.
 #[inline(always)]
 pub const fn total_at(integral: u64, now: u64) -> u64 {
-    if (integral as i64) < 0 { integral.wrapping_add(now) } else { integral }
+    if (integral as i64) < 0 {
+        integral.wrapping_add(now)
+    } else {
+        integral
+    }
 }
 
 /// Puts a task that is not running into a new state, whatever its state was.
@@ -220,7 +222,12 @@ pub fn switch<R: Records, C: Cell>(
         let stale = Parked(prev.swap(parked.0));
         if stale.class() != 0 {
             // Its switch to this CPU was lost: what it contributed while it waited is still counted.
-            stamp = records.add(stale.cpu(), stale.slot(), contribution(stale.class()).wrapping_neg(), stamp);
+            stamp = records.add(
+                stale.cpu(),
+                stale.slot(),
+                contribution(stale.class()).wrapping_neg(),
+                stamp,
+            );
         }
         if parked.slot() != prev_slot && parked.class() != 0 {
             if prev_delta != 0 {

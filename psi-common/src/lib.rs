@@ -6,5 +6,6 @@
 #![cfg_attr(not(test), no_std)]
 
 pub mod account;
+pub mod event;
 pub mod layout;
 pub mod word;

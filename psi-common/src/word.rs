@@ -250,9 +250,15 @@ mod tests {
     #[test]
     fn packed_words_keep_their_parts() {
         let parked = Parked::new(class::waiting(true), 8191, (1 << 19) - 1);
-        assert_eq!((parked.class(), parked.cpu(), parked.slot()), (class::W | class::M, 8191, (1 << 19) - 1));
+        assert_eq!(
+            (parked.class(), parked.cpu(), parked.slot()),
+            (class::W | class::M, 8191, (1 << 19) - 1)
+        );
         let running = Running::new(class::running(false), 77, 4_194_303);
-        assert_eq!((running.class(), running.slot(), running.pid()), (class::O | class::P, 77, 4_194_303));
+        assert_eq!(
+            (running.class(), running.slot(), running.pid()),
+            (class::O | class::P, 77, 4_194_303)
+        );
         assert!(running.is_known() && !Running(0).is_known());
         assert_eq!(Parked::ON_CPU.class(), 0);
         assert_ne!(Parked::ON_CPU, Parked::NOTHING);

@@ -126,10 +126,16 @@ pub(crate) fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
         let id = id(cgroup);
         let level: u32 = member(cgroup, &kernel::CGROUP_LEVEL);
         let parent = ancestors_slot(cgroup);
-        let slot = if level <= MAX_LEVEL { FREE_SLOTS.pop().ok().flatten() } else { None };
+        let slot = if level <= MAX_LEVEL {
+            FREE_SLOTS.pop().ok().flatten()
+        } else {
+            None
+        };
         let value = match slot {
             Some(slot) => {
-                let Some(entry) = CGROUPS.get_ptr_mut(slot) else { return 0 };
+                let Some(entry) = CGROUPS.get_ptr_mut(slot) else {
+                    return 0;
+                };
                 (*entry).id = id;
                 (*entry).parent = parent;
                 (*entry).level = level;
@@ -160,7 +166,9 @@ pub(crate) fn cgroup_release(ctx: BtfTracePointContext) -> i32 {
             return 0;
         }
         let id = id(cgroup);
-        let Some(value) = CGROUP_IDS.get(&id).copied() else { return 0 };
+        let Some(value) = CGROUP_IDS.get(&id).copied() else {
+            return 0;
+        };
         let _ = CGROUP_IDS.remove(&id);
         if value & ANCESTORS_SLOT != 0 {
             atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*shared).without_slot, u64::MAX);
@@ -185,7 +193,9 @@ pub(crate) fn cgroup_rmdir(ctx: BtfTracePointContext) -> i32 {
         if !is_traced(cgroup) {
             return 0;
         }
-        let Some(value) = CGROUP_IDS.get(&id(cgroup)).copied() else { return 0 };
+        let Some(value) = CGROUP_IDS.get(&id(cgroup)).copied() else {
+            return 0;
+        };
         if value & ANCESTORS_SLOT == 0
             && let Some(entry) = CGROUPS.get_ptr_mut(value)
         {

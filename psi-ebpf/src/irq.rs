@@ -49,7 +49,9 @@ fn exit(cpu: u32, this: *mut Cpu, kind: u32) {
             ptr::write_volatile(&raw mut (*this).irq_active, active & !kind);
             return;
         }
-        let took = Maps.now().wrapping_sub(ptr::read_volatile(&raw const (*this).irq_start));
+        let took = Maps
+            .now()
+            .wrapping_sub(ptr::read_volatile(&raw const (*this).irq_start));
         ptr::write_volatile(&raw mut (*this).irq_active, 0);
         let slot = Running(ptr::read_volatile(&raw const (*this).running)).slot();
         if let Some(record) = Maps.record(cpu, slot) {
@@ -137,7 +139,10 @@ fn softirq_begins() -> i32 {
     let Some(this) = this_cpu(cpu) else { return 0 };
     // SAFETY: a map value.
     let (running, ksoftirqd) = unsafe {
-        (Running(ptr::read_volatile(&raw const (*this).running)), ptr::read_volatile(&raw const (*this).ksoftirqd))
+        (
+            Running(ptr::read_volatile(&raw const (*this).running)),
+            ptr::read_volatile(&raw const (*this).ksoftirqd),
+        )
     };
     if ksoftirqd == 0 || running.pid() != ksoftirqd {
         enter(this, irq_kind::SOFTIRQ);

@@ -2,7 +2,10 @@
 
 #![no_std]
 #![no_main]
-#![expect(internal_features, reason = "atomic instructions that return a value exist for this target as intrinsics only")]
+#![expect(
+    internal_features,
+    reason = "atomic instructions that return a value exist for this target as intrinsics only"
+)]
 #![feature(core_intrinsics)]
 
 mod cgroup;

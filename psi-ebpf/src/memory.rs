@@ -7,6 +7,7 @@ use aya_ebpf::helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns};
 use psi_common::{
     account::{self, Cell, Records, Stamp},
     layout::{Counter, Cpu, CpuCgroup, LINK_PENDING, LIST_END, NO_SLOT, NOT_LISTED, State},
+    word::Running,
 };
 
 use crate::{
@@ -135,4 +136,11 @@ pub(crate) fn this_cpu(cpu: u32) -> Option<*mut Cpu> {
 pub(crate) fn running(cpu: *mut Cpu) -> Word {
     // SAFETY: only the address is taken.
     Word(unsafe { &raw mut (*cpu).running })
+}
+
+/// What a CPU's record says that it runs.
+#[inline(always)]
+pub(crate) fn on_record(cpu: *mut Cpu) -> Running {
+    // SAFETY: a map value.
+    Running(unsafe { ptr::read_volatile(&raw const (*cpu).running) })
 }

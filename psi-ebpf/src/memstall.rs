@@ -1,21 +1,15 @@
 //! Memory stalls: the kernel's own enter and leave, or reclaim tracepoints where those cannot be had.
 
-use core::ptr;
-
 use aya_ebpf::{
     bindings::task_struct,
     helpers::generated::bpf_get_current_task_btf,
     macros::{btf_tracepoint, fentry},
     programs::{BtfTracePointContext, FEntryContext},
 };
-use psi_common::{
-    account::rerun,
-    word::{Running, class},
-};
+use psi_common::event;
 
 use crate::{
-    kernel::Object,
-    memory::{Maps, current_cpu, running, this_cpu},
+    memory::{Maps, current_cpu, on_record, running, this_cpu},
     task::{self, Tracked},
 };
 
@@ -27,14 +21,11 @@ use crate::{
 #[fentry(function = "psi_memstall_enter")]
 pub(crate) fn psi_memstall_enter(ctx: FEntryContext) -> i32 {
     let flags: u64 = ctx.arg(0);
-    let Some(this) = current() else { return 0 };
-    // SAFETY: a map value, changed by the task itself only.
-    unsafe {
-        let memstall = &raw mut (*this.storage).memstall;
-        let outermost = ptr::read_volatile(memstall);
+    if let Some(this) = current() {
+        let outermost = this.memstall();
         if outermost == 0 || flags >= outermost {
-            ptr::write_volatile(memstall, flags);
-            rerun_current(this);
+            this.set_memstall(flags);
+            tell(this);
         }
     }
     0
@@ -44,14 +35,11 @@ pub(crate) fn psi_memstall_enter(ctx: FEntryContext) -> i32 {
 #[fentry(function = "psi_memstall_leave")]
 pub(crate) fn psi_memstall_leave(ctx: FEntryContext) -> i32 {
     let flags: u64 = ctx.arg(0);
-    let Some(this) = current() else { return 0 };
-    // SAFETY: as above.
-    unsafe {
-        let memstall = &raw mut (*this.storage).memstall;
-        let outermost = ptr::read_volatile(memstall);
+    if let Some(this) = current() {
+        let outermost = this.memstall();
         if outermost != 0 && flags >= outermost {
-            ptr::write_volatile(memstall, 0);
-            rerun_current(this);
+            this.set_memstall(0);
+            tell(this);
         }
     }
     0
@@ -61,32 +49,22 @@ pub(crate) fn psi_memstall_leave(ctx: FEntryContext) -> i32 {
 fn current() -> Option<Tracked> {
     // SAFETY: the helper has no arguments.
     let current: *const task_struct = unsafe { bpf_get_current_task_btf() };
-    task::find(current.cast::<u8>() as Object)
+    task::find(current.cast())
 }
 
-/// Tells the CPU's record of the running task's new state. A switch in between has told it already: it looks at the
-/// same storage.
 #[inline(always)]
-fn rerun_current(this: Tracked) {
+fn tell(this: Tracked) {
     let cpu = current_cpu();
-    let Some(record) = this_cpu(cpu) else { return };
-    // SAFETY: a map value.
-    let old = Running(unsafe { ptr::read_volatile(&raw const (*record).running) });
-    if old.pid() != task::pid(this.task) || old.class() == 0 {
-        return;
-    }
-    let new = Running::new(class::running(this.stalls_running()), old.slot(), old.pid());
-    if new != old {
-        rerun(&Maps, cpu, &running(record), old, new);
+    if let Some(record) = this_cpu(cpu) {
+        event::stall_changed(&Maps, cpu, &running(record), on_record(record), this);
     }
 }
 
 #[inline(always)]
-fn reclaim(active: u32) -> i32 {
+fn reclaim(active: bool) -> i32 {
     if let Some(this) = current() {
-        // SAFETY: a map value, changed by the task itself only.
-        unsafe { ptr::write_volatile(&raw mut (*this.storage).in_reclaim, active) };
-        rerun_current(this);
+        this.set_in_reclaim(active);
+        tell(this);
     }
     0
 }
@@ -96,12 +74,12 @@ macro_rules! reclaims {
         $(
             #[btf_tracepoint(function = $begin_name)]
             pub(crate) fn $begin(_ctx: BtfTracePointContext) -> i32 {
-                reclaim(1)
+                reclaim(true)
             }
 
             #[btf_tracepoint(function = $end_name)]
             pub(crate) fn $end(_ctx: BtfTracePointContext) -> i32 {
-                reclaim(0)
+                reclaim(false)
             }
         )*
     };

@@ -7,14 +7,15 @@ use aya_ebpf::{
     programs::BtfTracePointContext,
 };
 use psi_common::{
-    account::{Cell as _, Stamp, park, switch},
-    layout::{Counter, Cpu},
-    word::{Parked, Running, class},
+    account::rerun,
+    event,
+    layout::Cpu,
+    word::{Running, class},
 };
 
 use crate::{
     kernel::{self, Object, memstall_source},
-    memory::{Maps, count, current_cpu, running, this_cpu},
+    memory::{Maps, current_cpu, on_record, running, this_cpu},
     task::{self, Tracked},
 };
 
@@ -27,31 +28,22 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     if dropped_for_a_test(this) {
         return 0;
     }
-    let prev_pid = task::pid(prev);
-    let prev = if prev_pid == 0 { None } else { task::find(prev) };
-    let old = start(cpu, this, prev, next);
-    if old.is_known() && old.pid() != prev_pid {
-        count(Counter::MissedSwitches);
-    }
+    let (prev_pid, next_pid) = (task::pid(prev), task::pid(next));
+    event::switched(
+        &Maps,
+        cpu,
+        &running(this),
+        unless_idle(prev, prev_pid),
+        prev_pid,
+        unless_idle(next, next_pid),
+        next_pid,
+    );
     0
 }
 
-/// Puts `next` on `cpu`'s record and parks `prev`, if there is one.
 #[inline(always)]
-fn start(cpu: u32, this: *mut Cpu, prev: Option<Tracked>, next: Object) -> Running {
-    let next_pid = task::pid(next);
-    let next = if next_pid == 0 { None } else { task::find(next) };
-    let new = next.map_or(Running::new(0, 0, next_pid), |next| {
-        Running::new(class::running(next.stalls_running()), next.slot(), next_pid)
-    });
-    let next_word = next.map(Tracked::parked);
-    match prev {
-        Some(prev) => {
-            let parked = prev.stopped(cpu);
-            switch(&Maps, cpu, &running(this), Some((&prev.parked(), parked)), next_word.as_ref(), new)
-        }
-        None => switch(&Maps, cpu, &running(this), None, next_word.as_ref(), new),
-    }
+fn unless_idle(task: Object, pid: u32) -> Option<Tracked> {
+    if pid == 0 { None } else { task::find(task) }
 }
 
 /// `sched_wakeup(p)`: at most the target's run queue lock, on any CPU.
@@ -68,14 +60,11 @@ pub(crate) fn sched_wakeup_new(ctx: BtfTracePointContext) -> i32 {
 
 #[inline(always)]
 fn wake(p: Object) -> i32 {
-    // Fires for tasks that run already (a wakeup that met them before they slept), ...
-    if task::on_cpu(p) {
-        return 0;
-    }
-    let Some(p) = task::find(p) else { return 0 };
-    // ... and for tasks that wait already.
-    if p.parked_now().class() & class::W == 0 {
-        park(&Maps, &p.parked(), p.waiting(task::cpu(p.task)), Stamp::UNREAD);
+    // Fires for tasks that run already: a wakeup that met them before they slept.
+    if !task::on_cpu(p)
+        && let Some(p) = task::find(p)
+    {
+        event::woken(&Maps, p);
     }
     0
 }
@@ -83,20 +72,9 @@ fn wake(p: Object) -> i32 {
 /// `sched_migrate_task(p, dest_cpu)`: before the move; at most the source's run queue lock, on any CPU.
 #[btf_tracepoint(function = "sched_migrate_task")]
 pub(crate) fn sched_migrate_task(ctx: BtfTracePointContext) -> i32 {
-    let p: Object = ctx.arg(0);
-    let to: u32 = ctx.arg(1);
-    let Some(p) = task::find(p) else { return 0 };
-    let parked = p.parked_now();
-    let new = if parked.class() == 0 {
-        // Running (then its CPU knows), or a sleep that nothing is counted for.
-        return 0;
-    } else if parked.class() & class::W != 0 || task::is_delayed(p.task) {
-        Parked::new(parked.class(), to, parked.slot())
-    } else {
-        // On its way to a wakeup on another CPU: PSI drops its flags here (psi_ttwu_dequeue), the wakeup sets them.
-        Parked::NOTHING
-    };
-    park(&Maps, &p.parked(), new, Stamp::UNREAD);
+    if let Some(p) = task::find(ctx.arg(0)) {
+        event::migrated(&Maps, p, ctx.arg(1));
+    }
     0
 }
 
@@ -104,7 +82,7 @@ pub(crate) fn sched_migrate_task(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sched_process_fork")]
 pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
     if let Some(child) = task::find_or_create(ctx.arg(1)) {
-        child.parked().replace(0, Parked::NOTHING.0);
+        event::forked(child);
     }
     0
 }
@@ -118,27 +96,14 @@ pub(crate) fn check_running(cpu: u32, this: *mut Cpu) {
     let current: *const task_struct = unsafe { bpf_get_current_task_btf() };
     let current: Object = current.cast();
     let pid = task::pid(current);
-    // SAFETY: a map value.
-    let old = Running(unsafe { ptr::read_volatile(&raw const (*this).running) });
-    if old.is_known() && old.pid() == pid {
-        recheck_memstall(cpu, this, old, current);
-        return;
-    }
-    start(cpu, this, None, current);
-    if old.is_known() {
-        count(Counter::RepairedRunning);
-    }
-}
-
-/// Without fentry a running task's stall is only seen at reclaim tracepoints; look at the kernel's bit at the tick.
-#[inline(always)]
-fn recheck_memstall(cpu: u32, this: *mut Cpu, old: Running, current: Object) {
-    if kernel::MEMSTALL_SOURCE.load() != memstall_source::TASK_BIT || old.pid() == 0 {
-        return;
-    }
-    let new = Running::new(class::running(task::in_memstall_bit(current)), old.slot(), old.pid());
-    if new != old {
-        psi_common::account::rerun(&Maps, cpu, &running(this), old, new);
+    let old = on_record(this);
+    let right = event::check_running(&Maps, cpu, &running(this), old, || unless_idle(current, pid), pid);
+    if right && kernel::MEMSTALL_SOURCE.load() == memstall_source::TASK_BIT && old.class() != 0 {
+        // Without fentry a running task's stall shows at reclaim tracepoints only, and here.
+        let new = Running::new(class::running(task::in_memstall_bit(current)), old.slot(), pid);
+        if new != old {
+            rerun(&Maps, cpu, &running(this), old, new);
+        }
     }
 }
 
@@ -156,4 +121,3 @@ fn dropped_for_a_test(this: *mut Cpu) -> bool {
         count % every == 0
     }
 }
-

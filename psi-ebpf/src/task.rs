@@ -7,8 +7,9 @@ use aya_ebpf::{
     helpers::generated::bpf_task_storage_get,
 };
 use psi_common::{
+    event,
     layout::{Counter, Task},
-    word::{Parked, class},
+    word::Parked,
 };
 
 use crate::{
@@ -68,44 +69,11 @@ pub(crate) fn pid(task: Object) -> u32 {
     unsafe { member(task, &kernel::TASK_PID) }
 }
 
-/// The CPU whose run queue a task is on, or was on last.
-#[inline(always)]
-pub(crate) fn cpu(task: Object) -> u32 {
-    // SAFETY: a task.
-    unsafe { member(task, &kernel::TASK_CPU) }
-}
-
 /// Whether a CPU runs it.
 #[inline(always)]
 pub(crate) fn on_cpu(task: Object) -> bool {
     // SAFETY: a task.
     unsafe { member::<u32>(task, &kernel::TASK_ON_CPU) != 0 }
-}
-
-/// Whether a task is asleep but still queued (delayed dequeue, since 6.12).
-#[inline(always)]
-pub(crate) fn is_delayed(task: Object) -> bool {
-    if kernel::TASK_SCHED_DELAYED.load() == kernel::ABSENT {
-        return false;
-    }
-    // SAFETY: a task, on a kernel with the member.
-    unsafe { member::<u8>(task, &kernel::TASK_SCHED_DELAYED) != 0 }
-}
-
-/// Whether a task that does not run is asleep: PSI's own test (kernel/sched/stats.h, psi_sched_switch's caller).
-/// The tracepoint's `prev_state` is no substitute: signals and delayed dequeue make it wrong.
-#[inline(always)]
-pub(crate) fn is_asleep(task: Object) -> bool {
-    const TASK_ON_RQ_QUEUED: u32 = 1;
-    // SAFETY: a task.
-    let on_rq: u32 = unsafe { member(task, &kernel::TASK_ON_RQ) };
-    on_rq != TASK_ON_RQ_QUEUED || is_delayed(task)
-}
-
-#[inline(always)]
-fn in_iowait(task: Object) -> bool {
-    // SAFETY: a task.
-    unsafe { bit(task, &kernel::TASK_IN_IOWAIT, &kernel::TASK_IN_IOWAIT_MASK) }
 }
 
 /// The kernel's own memory stall bit; false where there is none.
@@ -119,24 +87,18 @@ pub(crate) fn in_memstall_bit(task: Object) -> bool {
 }
 
 impl Tracked {
-    /// The word of what it contributes while parked.
+    /// Stack address of the outermost memory stall's flags word, 0 outside of a stall.
     #[inline(always)]
-    pub(crate) fn parked(self) -> Word {
-        // SAFETY: only the address is taken.
-        Word(unsafe { &raw mut (*self.storage).parked })
-    }
-
-    /// The current value of [`Self::parked`].
-    #[inline(always)]
-    pub(crate) fn parked_now(self) -> Parked {
+    pub(crate) fn memstall(self) -> u64 {
         // SAFETY: a map value.
-        Parked(unsafe { ptr::read_volatile(&raw const (*self.storage).parked) })
+        unsafe { ptr::read_volatile(&raw const (*self.storage).memstall) }
     }
 
-    /// The slot that it is charged to.
+    /// Changed by the task itself only, and by the walk that seeds it.
     #[inline(always)]
-    pub(crate) fn slot(self) -> u32 {
-        cgroup::slot_of(self.task, self.storage)
+    pub(crate) fn set_memstall(self, flags: u64) {
+        // SAFETY: a map value.
+        unsafe { ptr::write_volatile(&raw mut (*self.storage).memstall, flags) };
     }
 
     #[inline(always)]
@@ -145,43 +107,104 @@ impl Tracked {
         unsafe { ptr::read_volatile(&raw const (*self.storage).in_reclaim) != 0 }
     }
 
-    /// Whether it is in a memory stall while it does not run.
+    /// Changed by the task itself only.
     #[inline(always)]
-    pub(crate) fn stalls_parked(self) -> bool {
+    pub(crate) fn set_in_reclaim(self, active: bool) {
+        // SAFETY: a map value.
+        unsafe { ptr::write_volatile(&raw mut (*self.storage).in_reclaim, active.into()) };
+    }
+}
+
+impl event::Task for Tracked {
+    type Cell = Word;
+
+    #[inline(always)]
+    fn pid(self) -> u32 {
+        pid(self.task)
+    }
+
+    #[inline(always)]
+    fn cpu(self) -> u32 {
+        // SAFETY: a task.
+        unsafe { member(self.task, &kernel::TASK_CPU) }
+    }
+
+    #[inline(always)]
+    fn on_cpu(self) -> bool {
+        on_cpu(self.task)
+    }
+
+    /// PSI's own test (kernel/sched/core.c, where __schedule calls psi_sched_switch). The tracepoint's `prev_state` is
+    /// no substitute: signals and delayed dequeue make it wrong.
+    #[inline(always)]
+    fn is_asleep(self) -> bool {
+        const TASK_ON_RQ_QUEUED: u32 = 1;
+        // SAFETY: a task.
+        let on_rq: u32 = unsafe { member(self.task, &kernel::TASK_ON_RQ) };
+        on_rq != TASK_ON_RQ_QUEUED || self.is_delayed()
+    }
+
+    /// Delayed dequeue: since 6.12.
+    #[inline(always)]
+    fn is_delayed(self) -> bool {
+        if kernel::TASK_SCHED_DELAYED.load() == kernel::ABSENT {
+            return false;
+        }
+        // SAFETY: a task, on a kernel with the member.
+        unsafe { member::<u8>(self.task, &kernel::TASK_SCHED_DELAYED) != 0 }
+    }
+
+    #[inline(always)]
+    fn in_iowait(self) -> bool {
+        // SAFETY: a task.
+        unsafe { bit(self.task, &kernel::TASK_IN_IOWAIT, &kernel::TASK_IN_IOWAIT_MASK) }
+    }
+
+    #[inline(always)]
+    fn stalls_parked(self) -> bool {
         match kernel::MEMSTALL_SOURCE.load() {
-            // SAFETY: a map value.
-            memstall_source::FENTRY => unsafe { ptr::read_volatile(&raw const (*self.storage).memstall) != 0 },
+            memstall_source::FENTRY => self.memstall() != 0,
             memstall_source::TASK_BIT => in_memstall_bit(self.task),
             _ => self.in_reclaim(),
         }
     }
 
-    /// Whether it is in a memory stall while it runs. Nothing tells when the kernel's bit is cleared, and most
-    /// stalls that sleep end right after the wakeup: so without fentry the bit counts only inside of a reclaim.
+    /// Nothing tells when the kernel's bit is cleared, and most stalls that sleep end right after the wakeup: so
+    /// without fentry the bit counts only inside of a reclaim.
     #[inline(always)]
-    pub(crate) fn stalls_running(self) -> bool {
+    fn stalls_running(self) -> bool {
         match kernel::MEMSTALL_SOURCE.load() {
-            // SAFETY: a map value.
-            memstall_source::FENTRY => unsafe { ptr::read_volatile(&raw const (*self.storage).memstall) != 0 },
+            memstall_source::FENTRY => self.memstall() != 0,
             memstall_source::TASK_BIT => self.in_reclaim() && in_memstall_bit(self.task),
             _ => self.in_reclaim(),
         }
     }
 
-    /// What it contributes on `cpu` once it has stopped running there.
     #[inline(always)]
-    pub(crate) fn stopped(self, cpu: u32) -> Parked {
-        let class = if is_asleep(self.task) {
-            class::sleeping(in_iowait(self.task), self.stalls_parked())
-        } else {
-            class::waiting(self.stalls_parked())
-        };
-        Parked::new(class, cpu, self.slot())
+    fn slot(self) -> u32 {
+        cgroup::slot_of(self.task, self.storage)
     }
 
-    /// What it contributes while it waits on `cpu`.
     #[inline(always)]
-    pub(crate) fn waiting(self, cpu: u32) -> Parked {
-        Parked::new(class::waiting(self.stalls_parked()), cpu, self.slot())
+    fn parked(self) -> Word {
+        // SAFETY: only the address is taken.
+        Word(unsafe { &raw mut (*self.storage).parked })
+    }
+
+    #[inline(always)]
+    fn parked_now(self) -> Parked {
+        // SAFETY: a map value.
+        Parked(unsafe { ptr::read_volatile(&raw const (*self.storage).parked) })
+    }
+
+    #[inline(always)]
+    fn is_suspect(self, parked: Parked) -> bool {
+        // SAFETY: a map value, used by the walk only.
+        unsafe {
+            let suspect = &raw mut (*self.storage).suspect;
+            let again = ptr::read_volatile(suspect) == parked.0;
+            ptr::write_volatile(suspect, if again { 0 } else { parked.0 });
+            again
+        }
     }
 }

@@ -37,7 +37,11 @@ pub struct Due {
 impl Schedule {
     /// A group that exists since `now_ns`.
     pub const fn new(now_ns: u64, period_ns: u64) -> Self {
-        Self { last_ns: now_ns, next_ns: now_ns + period_ns, period_ns }
+        Self {
+            last_ns: now_ns,
+            next_ns: now_ns + period_ns,
+            period_ns,
+        }
     }
 
     /// What is due at `now_ns`, if anything; then it counts as done.
@@ -123,13 +127,20 @@ mod tests {
 
     #[test]
     fn half_for_five_periods_prints_31_59() {
-        assert!((run(5, 50).percent()[0] - 31.59).abs() < 1e-9, "got {:?}", run(5, 50).percent());
+        assert!(
+            (run(5, 50).percent()[0] - 31.59).abs() < 1e-9,
+            "got {:?}",
+            run(5, 50).percent()
+        );
     }
 
     #[test]
     fn all_the_time_converges_to_100() {
         let [avg10, avg60, _] = run(600, 100).percent();
-        assert!((avg10 - 100.0).abs() < 1e-9 && (avg60 - 100.0).abs() < 1e-9, "got {avg10} {avg60}");
+        assert!(
+            (avg10 - 100.0).abs() < 1e-9 && (avg60 - 100.0).abs() < 1e-9,
+            "got {avg10} {avg60}"
+        );
     }
 
     #[test]

@@ -141,13 +141,25 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
     ) {
         // A closed pipe is no error.
         let _ = error.print();
-        return if error.use_stderr() { ExitCode::from(exit::USAGE) } else { ExitCode::SUCCESS };
+        return if error.use_stderr() {
+            ExitCode::from(exit::USAGE)
+        } else {
+            ExitCode::SUCCESS
+        };
     }
     let text = error.to_string();
-    let lines: Vec<&str> = text.lines().take_while(|line| !line.starts_with("Usage:")).map(str::trim).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .take_while(|line| !line.starts_with("Usage:"))
+        .map(str::trim)
+        .collect();
     let line = lines.join(" ");
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    eprintln!("psitrace: {}", line.trim_start_matches("error: ").trim_end_matches(" For more information, try '--help'."));
+    eprintln!(
+        "psitrace: {}",
+        line.trim_start_matches("error: ")
+            .trim_end_matches(" For more information, try '--help'.")
+    );
     ExitCode::from(exit::USAGE)
 }
 

@@ -40,7 +40,10 @@ impl HoldTimes {
     pub const BINS_US: [u64; 13] = [1, 5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90];
 
     fn add(&mut self, ns: u64) {
-        let bin = Self::BINS_US.iter().position(|&us| ns < us * 1000).unwrap_or(Self::BINS_US.len());
+        let bin = Self::BINS_US
+            .iter()
+            .position(|&us| ns < us * 1000)
+            .unwrap_or(Self::BINS_US.len());
         self.counts[bin] += 1;
     }
 }
@@ -198,7 +201,11 @@ impl Flusher {
             }
             self.round_of[index] = self.round;
             let mut delta = [0; STATES];
-            for (state, delta) in delta.iter_mut().enumerate().filter(|(state, _)| active >> state & 1 != 0) {
+            for (state, delta) in delta
+                .iter_mut()
+                .enumerate()
+                .filter(|(state, _)| active >> state & 1 != 0)
+            {
                 *delta = now.saturating_sub(self.last_ns);
                 self.seen[index][state] += *delta;
             }

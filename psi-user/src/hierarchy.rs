@@ -51,14 +51,17 @@ impl Hierarchy {
     /// When it is not mounted, or /proc cannot be read.
     pub fn find(name: &str) -> Result<Self, Error> {
         let all = Self::mounted()?;
-        all.iter().find(|hierarchy| hierarchy.name == name).cloned().ok_or_else(|| Error::Hierarchy {
-            name: name.to_owned(),
-            mounted: if all.is_empty() {
-                "none".to_owned()
-            } else {
-                all.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(", ")
-            },
-        })
+        all.iter()
+            .find(|hierarchy| hierarchy.name == name)
+            .cloned()
+            .ok_or_else(|| Error::Hierarchy {
+                name: name.to_owned(),
+                mounted: if all.is_empty() {
+                    "none".to_owned()
+                } else {
+                    all.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(", ")
+                },
+            })
     }
 
     /// Whether it is the unified hierarchy.
@@ -77,7 +80,12 @@ impl Hierarchy {
     /// When the root cannot be read.
     pub fn walk(&self) -> Result<Vec<Directory>, Error> {
         let root = fs::metadata(&self.mount).map_err(Error::file(&self.mount))?;
-        let mut found = vec![Directory { id: root.ino(), parent: None, level: 0, path: "/".to_owned() }];
+        let mut found = vec![Directory {
+            id: root.ino(),
+            parent: None,
+            level: 0,
+            path: "/".to_owned(),
+        }];
         let mut next = 0;
         while next < found.len() {
             let parent = found[next].clone();
@@ -125,18 +133,30 @@ fn parse(mountinfo: &str, own_cgroups: &str) -> Vec<Hierarchy> {
         }
     };
     for line in mountinfo.lines() {
-        let Some((mount, filesystem)) = line.split_once(" - ") else { continue };
+        let Some((mount, filesystem)) = line.split_once(" - ") else {
+            continue;
+        };
         let mount: Vec<&str> = mount.split(' ').collect();
         let filesystem: Vec<&str> = filesystem.split(' ').collect();
         // Only mounts of the root: of a bind mount of a subtree the rest could not be named.
-        let (Some(&"/"), Some(point), Some(&kind)) = (mount.get(3), mount.get(4), filesystem.first()) else { continue };
+        let (Some(&"/"), Some(point), Some(&kind)) = (mount.get(3), mount.get(4), filesystem.first()) else {
+            continue;
+        };
         let point = PathBuf::from(unescape(point));
         match kind {
-            "cgroup2" => add(Hierarchy { name: V2.to_owned(), mount: point, id: 0 }),
+            "cgroup2" => add(Hierarchy {
+                name: V2.to_owned(),
+                mount: point,
+                id: 0,
+            }),
             "cgroup" => {
                 for option in filesystem.get(2).unwrap_or(&"").split(',') {
                     if let Some(id) = id_of(option).filter(|_| !option.starts_with("name=")) {
-                        add(Hierarchy { name: option.to_owned(), mount: point.clone(), id });
+                        add(Hierarchy {
+                            name: option.to_owned(),
+                            mount: point.clone(),
+                            id,
+                        });
                     }
                 }
             }
@@ -151,7 +171,9 @@ fn parse(mountinfo: &str, own_cgroups: &str) -> Vec<Hierarchy> {
 fn unescape(field: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()
-        .fold(field.to_owned(), |field, (code, character)| field.replace(code, character))
+        .fold(field.to_owned(), |field, (code, character)| {
+            field.replace(code, character)
+        })
 }
 
 #[cfg(test)]
@@ -167,12 +189,18 @@ mod tests {
             33 30 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,nsdelegate\n";
         let own = "5:name=systemd:/x\n4:cpu,cpuacct:/y\n0::/z\n";
         let found = parse(mountinfo, own);
-        let names: Vec<_> = found.iter().map(|h| (h.name.as_str(), h.mount.to_str(), h.id)).collect();
-        assert_eq!(names, [
-            ("v2", Some("/sys/fs/cgroup/unified"), 0),
-            ("cpu", Some("/sys/fs/cgroup/my cpu"), 4),
-            ("cpuacct", Some("/sys/fs/cgroup/my cpu"), 4),
-        ]);
+        let names: Vec<_> = found
+            .iter()
+            .map(|h| (h.name.as_str(), h.mount.to_str(), h.id))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("v2", Some("/sys/fs/cgroup/unified"), 0),
+                ("cpu", Some("/sys/fs/cgroup/my cpu"), 4),
+                ("cpuacct", Some("/sys/fs/cgroup/my cpu"), 4),
+            ]
+        );
     }
 
     #[test]

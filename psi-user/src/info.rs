@@ -13,7 +13,8 @@ pub(crate) fn recursion_misses(program: BorrowedFd<'_>) -> Option<u64> {
 }
 
 fn parse(info: &str) -> Option<u64> {
-    info.lines().find_map(|line| line.strip_prefix("recursion_misses:")?.trim().parse().ok())
+    info.lines()
+        .find_map(|line| line.strip_prefix("recursion_misses:")?.trim().parse().ok())
 }
 
 #[cfg(test)]

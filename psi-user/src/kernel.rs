@@ -46,7 +46,9 @@ impl Kernel {
 
     /// Whether the kernel has the tracepoint.
     pub fn has_tracepoint(&self, name: &str) -> bool {
-        self.btf.resolve_types_by_name(&format!("btf_trace_{name}")).is_ok_and(|types| !types.is_empty())
+        self.btf
+            .resolve_types_by_name(&format!("btf_trace_{name}"))
+            .is_ok_and(|types| !types.is_empty())
     }
 
     /// Whether the kernel has the function.
@@ -79,7 +81,10 @@ impl Kernel {
         let css_cgroup = offset("cgroup_subsys_state", "cgroup")?;
         let (css_set_cgroup, css_set_cgroup_css) = match controller {
             None => (offset("css_set", "dfl_cgrp")?, ABSENT),
-            Some(name) => (offset("css_set", "subsys")? + 8 * self.controller_index(name)?, css_cgroup),
+            Some(name) => (
+                offset("css_set", "subsys")? + 8 * self.controller_index(name)?,
+                css_cgroup,
+            ),
         };
         Ok(vec![
             ("TASK_STORAGE_FLAGS", u32::from(self.allocates_storage_anywhere())),
@@ -98,7 +103,10 @@ impl Kernel {
             ("CGROUP_KN", offset("cgroup", "kn")?),
             ("CGROUP_LEVEL", offset("cgroup", "level")?),
             ("CGROUP_ROOT", offset("cgroup", "root")?),
-            ("CGROUP_SELF_PARENT", offset("cgroup", "self")? + offset("cgroup_subsys_state", "parent")?),
+            (
+                "CGROUP_SELF_PARENT",
+                offset("cgroup", "self")? + offset("cgroup_subsys_state", "parent")?,
+            ),
             ("CSS_CGROUP", css_cgroup),
             ("KERNFS_NODE_ID", offset("kernfs_node", "id")?),
             ("CGROUP_ROOT_HIERARCHY_ID", offset("cgroup_root", "hierarchy_id")?),
@@ -108,13 +116,18 @@ impl Kernel {
     /// Whether task storage comes from an allocator that is safe under any lock: since 6.4 from bpf_mem_alloc, later
     /// from kmalloc_nolock (kernel/bpf/bpf_local_storage.c).
     fn allocates_storage_anywhere(&self) -> bool {
-        ["bpf_ma", "use_kmalloc_nolock"].iter().any(|member| self.member("bpf_local_storage_map", member).is_ok())
+        ["bpf_ma", "use_kmalloc_nolock"]
+            .iter()
+            .any(|member| self.member("bpf_local_storage_map", member).is_ok())
     }
 
     fn controller_index(&self, name: &str) -> Result<u32, Error> {
         let enumerator = format!("{name}_cgrp_id");
         let lacking = || Error::Member(format!("enumerator {enumerator}"));
-        let types = self.btf.resolve_types_by_name("cgroup_subsys_id").map_err(|_| lacking())?;
+        let types = self
+            .btf
+            .resolve_types_by_name("cgroup_subsys_id")
+            .map_err(|_| lacking())?;
         for found in &types {
             let Type::Enum(found) = found else { continue };
             for member in &found.members {
@@ -130,11 +143,16 @@ impl Kernel {
     fn member(&self, structure: &str, member: &str) -> Result<Member, Error> {
         let lacking = || Error::Member(format!("member {structure}.{member}"));
         let types = self.btf.resolve_types_by_name(structure).map_err(|_| lacking())?;
-        types.iter().find_map(|found| self.member_of(found, member, 0)).ok_or_else(lacking)
+        types
+            .iter()
+            .find_map(|found| self.member_of(found, member, 0))
+            .ok_or_else(lacking)
     }
 
     fn member_of(&self, structure: &Type, name: &str, base: u32) -> Option<Member> {
-        let (Type::Struct(structure) | Type::Union(structure)) = structure else { return None };
+        let (Type::Struct(structure) | Type::Union(structure)) = structure else {
+            return None;
+        };
         for member in &structure.members {
             let bits = base + member.bit_offset();
             let found = self.btf.resolve_name(member).unwrap_or_default();

@@ -10,9 +10,7 @@ use std::{
 
 use psi_common::{
     account::{Records, Stamp, walk},
-    layout::{
-        Cgroup, Counter, Cpu, CpuCgroup, LINK_PENDING, LIST_END, NO_SLOT, NOT_LISTED, Shared, State,
-    },
+    layout::{Cgroup, Counter, Cpu, CpuCgroup, LINK_PENDING, LIST_END, NO_SLOT, NOT_LISTED, Shared, State},
 };
 use rustix::{
     mm::{MapFlags, ProtFlags, mmap, munmap},
@@ -41,10 +39,22 @@ impl<T> MappedArray<T> {
         let bytes = (len * size_of::<T>()).next_multiple_of(rustix::param::page_size());
         // SAFETY: a new mapping, placed by the kernel.
         let base = unsafe {
-            mmap(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, fd, 0)
+            mmap(
+                ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                fd,
+                0,
+            )
         }?;
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, len, bytes, _records: PhantomData })
+        Ok(Self {
+            base,
+            len,
+            bytes,
+            _records: PhantomData,
+        })
     }
 
     pub(crate) const fn len(&self) -> usize {
@@ -112,26 +122,36 @@ impl MappedMaps {
     /// Reads the link of a record on a detached list and takes it off: after this its updater lists it anew.
     /// The exchange is the full barrier between the flag and the values.
     pub(crate) fn unlink(&self, cpu: usize, slot: u32) -> Next {
-        let Some(record) = self.state.get(self.index(cpu, slot)) else { return Next::End };
+        let Some(record) = self.state.get(self.index(cpu, slot)) else {
+            return Next::End;
+        };
         let next = atomic!(record, next, u32);
         match next.load(SeqCst) {
             LINK_PENDING => Next::Pending,
             link => {
                 next.swap(NOT_LISTED, SeqCst);
-                if link == LIST_END || link == NOT_LISTED { Next::End } else { Next::Slot(link - 1) }
+                if link == LIST_END || link == NOT_LISTED {
+                    Next::End
+                } else {
+                    Next::Slot(link - 1)
+                }
             }
         }
     }
 
     /// The time integrals of a record, in the order of [`State::ALL`].
     pub(crate) fn times(&self, cpu: usize, slot: u32) -> [u64; State::ALL.len()] {
-        let Some(record) = self.state.get(self.index(cpu, slot)) else { return [0; State::ALL.len()] };
+        let Some(record) = self.state.get(self.index(cpu, slot)) else {
+            return [0; State::ALL.len()];
+        };
         State::ALL.map(|state| self.time(record, state).load(SeqCst))
     }
 
     /// The packed counts of a record.
     pub(crate) fn word(&self, cpu: usize, slot: u32) -> u64 {
-        self.state.get(self.index(cpu, slot)).map_or(0, |record| atomic!(record, word, u64).load(SeqCst))
+        self.state
+            .get(self.index(cpu, slot))
+            .map_or(0, |record| atomic!(record, word, u64).load(SeqCst))
     }
 
     /// Makes the records of a slot that no cgroup uses empty again.
@@ -184,7 +204,9 @@ impl MappedMaps {
 
     /// Writes a slot's entry; its state last, since that is what makes it valid.
     pub(crate) fn set_cgroup(&self, slot: u32, entry: Cgroup) {
-        let Some(cgroup) = self.cgroups.get(slot as usize) else { return };
+        let Some(cgroup) = self.cgroups.get(slot as usize) else {
+            return;
+        };
         atomic!(cgroup, id, u64).store(entry.id, SeqCst);
         atomic!(cgroup, parent, u32).store(entry.parent, SeqCst);
         atomic!(cgroup, level, u32).store(entry.level, SeqCst);
@@ -194,7 +216,9 @@ impl MappedMaps {
 
     /// How often `CGROUPS` has changed.
     pub(crate) fn cgroup_changes(&self) -> u64 {
-        self.shared.get(0).map_or(0, |shared| atomic!(shared, cgroup_changes, u64).load(SeqCst))
+        self.shared
+            .get(0)
+            .map_or(0, |shared| atomic!(shared, cgroup_changes, u64).load(SeqCst))
     }
 
     /// Counts a change that userspace made itself.
@@ -212,12 +236,16 @@ impl MappedMaps {
 
     /// Takes the request for a walk; says whether there was one.
     pub(crate) fn take_resync(&self) -> bool {
-        self.shared.get(0).is_some_and(|shared| atomic!(shared, resync_wanted, u64).swap(0, SeqCst) != 0)
+        self.shared
+            .get(0)
+            .is_some_and(|shared| atomic!(shared, resync_wanted, u64).swap(0, SeqCst) != 0)
     }
 
     /// Takes the request for freeing slots; says whether there was one.
     pub(crate) fn take_recycle(&self) -> bool {
-        self.shared.get(0).is_some_and(|shared| atomic!(shared, recycle_wanted, u64).swap(0, SeqCst) != 0)
+        self.shared
+            .get(0)
+            .is_some_and(|shared| atomic!(shared, recycle_wanted, u64).swap(0, SeqCst) != 0)
     }
 }
 
@@ -236,7 +264,9 @@ impl Records for MappedMaps {
     }
 
     fn parent(&self, slot: u32) -> Option<u32> {
-        self.cgroup(slot).map(|cgroup| cgroup.parent).filter(|&parent| parent != NO_SLOT)
+        self.cgroup(slot)
+            .map(|cgroup| cgroup.parent)
+            .filter(|&parent| parent != NO_SLOT)
     }
 
     fn add_word(&self, record: *mut CpuCgroup, delta: u64) -> u64 {

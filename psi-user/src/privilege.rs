@@ -16,7 +16,9 @@ pub fn check() -> Result<(), Error> {
     if missing.is_empty() {
         return Ok(());
     }
-    Err(Error::Privilege { missing: missing.join(" and ") })
+    Err(Error::Privilege {
+        missing: missing.join(" and "),
+    })
 }
 
 /// Names of the capabilities that are missing.
@@ -25,7 +27,11 @@ pub fn missing() -> Vec<String> {
     if has(Capability::CAP_SYS_ADMIN) {
         return Vec::new();
     }
-    NEEDED.into_iter().filter(|&capability| !has(capability)).map(|capability| capability.to_string()).collect()
+    NEEDED
+        .into_iter()
+        .filter(|&capability| !has(capability))
+        .map(|capability| capability.to_string())
+        .collect()
 }
 
 /// Gives up all capabilities of this thread, for good: what is mapped and open stays usable.
@@ -36,7 +42,12 @@ pub fn missing() -> Vec<String> {
 /// When the kernel refuses.
 pub fn drop_all() -> Result<(), caps::errors::CapsError> {
     // A capability can only be raised again from the permitted set; clear the others first.
-    for set in [CapSet::Ambient, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
+    for set in [
+        CapSet::Ambient,
+        CapSet::Inheritable,
+        CapSet::Effective,
+        CapSet::Permitted,
+    ] {
         caps::clear(None, set)?;
     }
     Ok(())

@@ -44,11 +44,23 @@ pub struct ProgramSpec {
 }
 
 const fn required(name: &'static str, kind: Kind, family: Family) -> ProgramSpec {
-    ProgramSpec { name, kind, family, required: true, partner: None }
+    ProgramSpec {
+        name,
+        kind,
+        family,
+        required: true,
+        partner: None,
+    }
 }
 
 const fn optional(name: &'static str, kind: Kind, family: Family, partner: Option<&'static str>) -> ProgramSpec {
-    ProgramSpec { name, kind, family, required: false, partner }
+    ProgramSpec {
+        name,
+        kind,
+        family,
+        required: false,
+        partner,
+    }
 }
 
 macro_rules! pairs {
@@ -93,8 +105,18 @@ const IRQ: [ProgramSpec; 26] = pairs!(
 );
 
 const MEMSTALL_FUNCTIONS: [ProgramSpec; 2] = [
-    optional("psi_memstall_leave", Kind::Fentry, Family::MemstallFunctions, Some("psi_memstall_enter")),
-    optional("psi_memstall_enter", Kind::Fentry, Family::MemstallFunctions, Some("psi_memstall_leave")),
+    optional(
+        "psi_memstall_leave",
+        Kind::Fentry,
+        Family::MemstallFunctions,
+        Some("psi_memstall_enter"),
+    ),
+    optional(
+        "psi_memstall_enter",
+        Kind::Fentry,
+        Family::MemstallFunctions,
+        Some("psi_memstall_leave"),
+    ),
 ];
 
 const MEMSTALL_TRACEPOINTS: [ProgramSpec; 12] = pairs!(
@@ -109,7 +131,11 @@ const MEMSTALL_TRACEPOINTS: [ProgramSpec; 12] = pairs!(
 
 /// All programs, in the order in which they are attached.
 pub fn all() -> impl Iterator<Item = ProgramSpec> {
-    SCHED.into_iter().chain(MEMSTALL_FUNCTIONS).chain(MEMSTALL_TRACEPOINTS).chain(IRQ)
+    SCHED
+        .into_iter()
+        .chain(MEMSTALL_FUNCTIONS)
+        .chain(MEMSTALL_TRACEPOINTS)
+        .chain(IRQ)
 }
 
 impl ProgramSpec {
@@ -124,7 +150,11 @@ impl ProgramSpec {
 
     /// The interrupt kind that a program times: the hook's name without its ending.
     pub fn irq_kind(&self) -> Option<&'static str> {
-        if self.family == Family::Irq { self.name.strip_suffix("_entry") } else { None }
+        if self.family == Family::Irq {
+            self.name.strip_suffix("_entry")
+        } else {
+            None
+        }
     }
 }
 

@@ -44,7 +44,12 @@ pub(crate) struct Slots {
 
 impl Slots {
     pub(crate) fn new(hierarchy: Hierarchy, slots: usize) -> Self {
-        Self { known: vec![None; slots], hierarchy, changes_seen: None, released: Vec::new() }
+        Self {
+            known: vec![None; slots],
+            hierarchy,
+            changes_seen: None,
+            released: Vec::new(),
+        }
     }
 
     pub(crate) fn get(&self, slot: u32) -> Option<&Known> {
@@ -53,7 +58,9 @@ impl Slots {
 
     /// All cgroups with a slot.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Known)> {
-        (0..).zip(&self.known).filter_map(|(slot, known)| Some((slot, known.as_ref()?)))
+        (0..)
+            .zip(&self.known)
+            .filter_map(|(slot, known)| Some((slot, known.as_ref()?)))
     }
 
     /// Slots in use.
@@ -63,21 +70,26 @@ impl Slots {
 
     /// The slot of `slot`'s parent.
     pub(crate) fn parent(&self, slot: u32) -> Option<u32> {
-        self.get(slot).map(|known| known.parent).filter(|&parent| parent != NO_SLOT)
+        self.get(slot)
+            .map(|known| known.parent)
+            .filter(|&parent| parent != NO_SLOT)
     }
 
     /// Gives a slot to a directory found by userspace's own walk.
     pub(crate) fn put(&mut self, maps: &MappedMaps, slot: u32, directory: &Directory, parent: u32) {
         let generation = maps.cgroup(slot).map_or(0, |entry| entry.generation);
         let Directory { id, level, path, .. } = directory;
-        maps.set_cgroup(slot, Cgroup {
-            id: *id,
-            parent,
-            level: *level,
-            state: slot_state::LIVE,
-            generation,
-            reserved: 0,
-        });
+        maps.set_cgroup(
+            slot,
+            Cgroup {
+                id: *id,
+                parent,
+                level: *level,
+                state: slot_state::LIVE,
+                generation,
+                reserved: 0,
+            },
+        );
         self.known[slot as usize] = Some(Known {
             id: *id,
             parent,
@@ -134,7 +146,9 @@ impl Slots {
             };
             let children: Vec<(String, u64)> = self.hierarchy.children(&parent_path).collect();
             for &slot in rest {
-                let Some(known) = self.known[slot as usize].as_mut() else { continue };
+                let Some(known) = self.known[slot as usize].as_mut() else {
+                    continue;
+                };
                 if known.parent == parent
                     && let Some((name, _)) = children.iter().find(|(_, id)| *id == known.id)
                 {
@@ -142,7 +156,11 @@ impl Slots {
                 }
             }
             rest = &rest[1..];
-            while rest.first().and_then(|&slot| self.get(slot)).is_some_and(|known| known.parent == parent) {
+            while rest
+                .first()
+                .and_then(|&slot| self.get(slot))
+                .is_some_and(|known| known.parent == parent)
+            {
                 rest = &rest[1..];
             }
         }
@@ -154,7 +172,14 @@ impl Slots {
         let mut freed = Vec::new();
         let known = &mut self.known;
         self.released.retain(|&slot| {
-            let Some(Known { released_ns: Some(since), parent, .. }) = known[slot as usize] else { return false };
+            let Some(Known {
+                released_ns: Some(since),
+                parent,
+                ..
+            }) = known[slot as usize]
+            else {
+                return false;
+            };
             let rested = Duration::from_nanos(now_ns.saturating_sub(since));
             if rested < GRACE || !emptied(maps, slot, rested) {
                 return true;
@@ -163,14 +188,17 @@ impl Slots {
             maps.clear(slot);
             flusher.forget(maps, slot);
             let generation = maps.cgroup(slot).map_or(0, |entry| entry.generation.wrapping_add(1));
-            maps.set_cgroup(slot, Cgroup {
-                id: 0,
-                parent: NO_SLOT,
-                level: 0,
-                state: slot_state::FREE,
-                generation,
-                reserved: 0,
-            });
+            maps.set_cgroup(
+                slot,
+                Cgroup {
+                    id: 0,
+                    parent: NO_SLOT,
+                    level: 0,
+                    state: slot_state::FREE,
+                    generation,
+                    reserved: 0,
+                },
+            );
             known[slot as usize] = None;
             freed.push(slot);
             false

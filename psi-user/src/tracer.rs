@@ -54,7 +54,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { hierarchy: crate::hierarchy::V2.to_owned(), max_cgroups: None, object: None, drop_switches: 0 }
+        Self {
+            hierarchy: crate::hierarchy::V2.to_owned(),
+            max_cgroups: None,
+            object: None,
+            drop_switches: 0,
+        }
     }
 }
 
@@ -83,7 +88,13 @@ impl Probe {
     pub fn required_failures(&self) -> impl Iterator<Item = String> {
         self.reports.iter().filter_map(|report| {
             let reason = report.outcome.as_ref().err().filter(|_| report.spec.required)?;
-            Some(Error::Program { program: report.spec.name.to_owned(), reason: reason.clone() }.to_string())
+            Some(
+                Error::Program {
+                    program: report.spec.name.to_owned(),
+                    reason: reason.clone(),
+                }
+                .to_string(),
+            )
         })
     }
 }
@@ -132,7 +143,10 @@ impl Sizes {
     /// When `max_cgroups` is 0 or too large, or the CPUs cannot be counted.
     pub fn for_machine(existing: usize, max_cgroups: Option<u32>) -> Result<Self, Error> {
         let cpus = aya::util::nr_cpus()
-            .map_err(|(path, source)| Error::File { path: path.into(), source })?
+            .map_err(|(path, source)| Error::File {
+                path: path.into(),
+                source,
+            })?
             .min(MAX_CPUS as usize) as u32;
         let slots = match max_cgroups {
             Some(n) if n == 0 || n > MAX_SLOTS => return Err(Error::MaxCgroups(n)),
@@ -162,7 +176,11 @@ impl Tracer {
         let existing = hierarchy.walk()?;
         let sizes = Sizes::for_machine(existing.len(), options.max_cgroups)?;
         let mut loaded = load(&kernel, &hierarchy, sizes, options)?;
-        if let Some(failed) = loaded.reports.iter().find(|report| report.spec.required && report.outcome.is_err()) {
+        if let Some(failed) = loaded
+            .reports
+            .iter()
+            .find(|report| report.spec.required && report.outcome.is_err())
+        {
             return Err(Error::Program {
                 program: failed.spec.name.to_owned(),
                 reason: failed.outcome.clone().err().unwrap_or_default(),
@@ -172,14 +190,19 @@ impl Tracer {
         let maps = map_all(&loaded.ebpf, sizes)?;
         let mut free_slots: Stack<_, u32> = take(&mut loaded.ebpf, "FREE_SLOTS")?;
         for slot in (1..sizes.slots).rev() {
-            free_slots.push(slot, 0).map_err(|error| Error::Object(error.to_string()))?;
+            free_slots
+                .push(slot, 0)
+                .map_err(|error| Error::Object(error.to_string()))?;
         }
         let now = now_ns();
         let tick = clock_getres(ClockId::MonotonicCoarse);
         let tick_ns = (tick.tv_nsec as u64).max(1);
         let mut tracer = Self {
-            wakeups: Wakeups::new(take(&mut loaded.ebpf, "WAKEUPS")?, Duration::from_nanos(period_ns(tick_ns)))
-                .map_err(|error| Error::Object(format!("waiting for events: {error}")))?,
+            wakeups: Wakeups::new(
+                take(&mut loaded.ebpf, "WAKEUPS")?,
+                Duration::from_nanos(period_ns(tick_ns)),
+            )
+            .map_err(|error| Error::Object(format!("waiting for events: {error}")))?,
             ids: take(&mut loaded.ebpf, "CGROUP_IDS")?,
             free_slots,
             slots: Slots::new(hierarchy.clone(), maps.slots()),
@@ -276,7 +299,9 @@ impl Tracer {
         self.snapshot_ns = now;
         let mut cgroups: Vec<CgroupPressure> = Vec::with_capacity(self.slots.used());
         for (slot, known) in self.slots.iter() {
-            let (true, Some(path)) = (known.exists, &known.path) else { continue };
+            let (true, Some(path)) = (known.exists, &known.path) else {
+                continue;
+            };
             let group = self.groups[slot as usize].get_or_insert_with(|| Group::new(self.snapshot_ns, self.period_ns));
             let totals = self.flusher.totals(slot);
             let figures = group.update(totals, now, interval_ns);
@@ -285,7 +310,9 @@ impl Tracer {
         cgroups.sort_by(|a, b| a.path.split('/').cmp(b.path.split('/')));
         Ok(Snapshot {
             schema: SCHEMA,
-            time_ns: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as u64),
+            time_ns: SystemTime::UNIX_EPOCH
+                .elapsed()
+                .map_or(0, |time| time.as_nanos() as u64),
             interval_ns,
             source: self.source.clone(),
             quality: self.quality(),
@@ -374,10 +401,14 @@ impl Tracer {
                 self.slots.put(&self.maps, slot, directory, parent);
                 slot
             } else {
-                self.maps.without_slot().fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                self.maps
+                    .without_slot()
+                    .fetch_add(1, std::sync::atomic::Ordering::SeqCst);
                 parent | ANCESTORS_SLOT
             };
-            self.ids.insert(directory.id, value, 0).map_err(|error| failed(&error))?;
+            self.ids
+                .insert(directory.id, value, 0)
+                .map_err(|error| failed(&error))?;
         }
         Ok(())
     }
@@ -386,10 +417,16 @@ impl Tracer {
     fn drop_vanished(&mut self, directories: &[Directory]) {
         let existing: std::collections::HashSet<u64> = directories.iter().map(|directory| directory.id).collect();
         self.slots.refresh(&self.maps, now_ns());
-        let vanished: Vec<(u32, u64)> =
-            self.slots.iter().filter(|(_, known)| !existing.contains(&known.id)).map(|(s, known)| (s, known.id)).collect();
+        let vanished: Vec<(u32, u64)> = self
+            .slots
+            .iter()
+            .filter(|(_, known)| !existing.contains(&known.id))
+            .map(|(s, known)| (s, known.id))
+            .collect();
         for (slot, id) in vanished {
-            let Some(mut entry) = self.maps.cgroup(slot) else { continue };
+            let Some(mut entry) = self.maps.cgroup(slot) else {
+                continue;
+            };
             // Made and already seen by the programs after the walk: they will see its release too.
             let path = self.slots.get(slot).and_then(|known| known.path.clone());
             if path.is_some_and(|path| self.hierarchy.directory(&path).exists()) || entry.state != slot_state::LIVE {
@@ -409,7 +446,9 @@ impl Tracer {
                 continue;
             }
             let name = report.spec.name;
-            let Some(program) = self.ebpf.program_mut(name) else { continue };
+            let Some(program) = self.ebpf.program_mut(name) else {
+                continue;
+            };
             let attached = match report.spec.kind {
                 Kind::Fentry => <&mut FEntry>::try_from(program).and_then(|p| p.attach().map(drop)),
                 _ => <&mut BtfTracePoint>::try_from(program).and_then(|p| p.attach().map(drop)),
@@ -417,7 +456,10 @@ impl Tracer {
             if let Err(error) = attached {
                 let reason = reason(&error);
                 if report.spec.required {
-                    return Err(Error::Program { program: name.to_owned(), reason });
+                    return Err(Error::Program {
+                        program: name.to_owned(),
+                        reason,
+                    });
                 }
                 report.outcome = Err(reason);
             }
@@ -438,10 +480,20 @@ impl Tracer {
     fn find_ksoftirqds(&self) {
         let Ok(processes) = fs::read_dir("/proc") else { return };
         for process in processes.flatten() {
-            let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
             // A process that has ended is normal life. Only kernel threads have an empty command line.
-            let Ok(name) = fs::read_to_string(process.path().join("comm")) else { continue };
-            let Some(cpu) = name.trim_end().strip_prefix("ksoftirqd/").and_then(|cpu| cpu.parse().ok()) else { continue };
+            let Ok(name) = fs::read_to_string(process.path().join("comm")) else {
+                continue;
+            };
+            let Some(cpu) = name
+                .trim_end()
+                .strip_prefix("ksoftirqd/")
+                .and_then(|cpu| cpu.parse().ok())
+            else {
+                continue;
+            };
             if fs::read(process.path().join("cmdline")).is_ok_and(|line| line.is_empty()) {
                 self.maps.set_ksoftirqd(cpu, pid);
             }
@@ -470,28 +522,37 @@ impl Group {
             let gained = total - self.last_total[n];
             self.last_total[n] = total;
             let last = (gained as f64 * 100.0 / interval_ns.max(1) as f64).min(100.0);
-            *figure = Pressure { avg10, avg60, avg300, total_ns: total, last };
+            *figure = Pressure {
+                avg10,
+                avg60,
+                avg300,
+                total_ns: total,
+                last,
+            };
         }
         figures
     }
 }
 
-fn pressure(
-    path: &str,
-    id: u64,
-    level: u32,
-    figures: [Pressure; FIGURES.len()],
-    source: &Source,
-) -> CgroupPressure {
+fn pressure(path: &str, id: u64, level: u32, figures: [Pressure; FIGURES.len()], source: &Source) -> CgroupPressure {
     let [cpu_some, cpu_full, io_some, io_full, memory_some, memory_full, irq_full] = figures;
     CgroupPressure {
         path: path.to_owned(),
         id,
         level,
         // The kernel too accumulates the system's cpu full and shows 0: it is undefined there (psi_show).
-        cpu: SomeFull { some: cpu_some, full: if level == 0 { Pressure::default() } else { cpu_full } },
-        memory: source.memstall.map(|_| SomeFull { some: memory_some, full: memory_full }),
-        io: SomeFull { some: io_some, full: io_full },
+        cpu: SomeFull {
+            some: cpu_some,
+            full: if level == 0 { Pressure::default() } else { cpu_full },
+        },
+        memory: source.memstall.map(|_| SomeFull {
+            some: memory_some,
+            full: memory_full,
+        }),
+        io: SomeFull {
+            some: io_some,
+            full: io_full,
+        },
         irq: (!source.irq.is_empty()).then_some(Full { full: irq_full }),
     }
 }
@@ -504,14 +565,19 @@ struct Loaded {
 
 /// Loads the object with the best source of memory stalls that the kernel allows.
 fn load(kernel: &Kernel, hierarchy: &Hierarchy, sizes: Sizes, options: &Options) -> Result<Loaded, Error> {
-    let fallback = if kernel.has_memstall_bit() { MemstallSource::TaskBit } else { MemstallSource::Tracepoints };
+    let fallback = if kernel.has_memstall_bit() {
+        MemstallSource::TaskBit
+    } else {
+        MemstallSource::Tracepoints
+    };
     // Whether functions can be hooked is only known by trying: some kernels refuse at load, some at attachment.
     let mut refused = Vec::new();
     for source in [MemstallSource::Fentry, fallback] {
         let mut loaded = load_with(kernel, hierarchy, sizes, options, source)?;
-        let failed = loaded.reports.iter().any(|report| {
-            report.spec.family == Family::MemstallFunctions && report.outcome.is_err()
-        });
+        let failed = loaded
+            .reports
+            .iter()
+            .any(|report| report.spec.family == Family::MemstallFunctions && report.outcome.is_err());
         if source == MemstallSource::Fentry && failed {
             refused = loaded
                 .reports
@@ -559,7 +625,9 @@ fn load_with(
         Some(path) => Some(fs::read(path).map_err(Error::file(path))?),
         None => None,
     };
-    let mut ebpf = loader.load(own.as_deref().unwrap_or(OBJECT)).map_err(|error| Error::Object(chain(&error)))?;
+    let mut ebpf = loader
+        .load(own.as_deref().unwrap_or(OBJECT))
+        .map_err(|error| Error::Object(chain(&error)))?;
     let btf = Btf::from_sys_fs().map_err(|error| Error::Btf(error.to_string()))?;
 
     let wanted = programs::memstall_family(memstall);
@@ -577,7 +645,11 @@ fn load_with(
         reports.push(ProgramReport { spec, outcome });
     }
     // An entry without its exit is worth nothing, nor the reverse.
-    let failed: Vec<&str> = reports.iter().filter(|r| r.outcome.is_err()).map(|r| r.spec.name).collect();
+    let failed: Vec<&str> = reports
+        .iter()
+        .filter(|r| r.outcome.is_err())
+        .map(|r| r.spec.name)
+        .collect();
     for report in &mut reports {
         if let Some(partner) = report.spec.partner.filter(|partner| failed.contains(partner))
             && report.outcome.is_ok()
@@ -585,10 +657,19 @@ fn load_with(
             report.outcome = Err(format!("left out with {partner}"));
         }
     }
-    let usable = |family| reports.iter().any(move |r| r.spec.family == family && r.outcome.is_ok());
+    let usable = |family| {
+        reports
+            .iter()
+            .any(move |r| r.spec.family == family && r.outcome.is_ok())
+    };
     let source = Source {
         memstall: usable(wanted).then_some(memstall),
-        irq: reports.iter().filter(|r| r.outcome.is_ok()).filter_map(|r| r.spec.irq_kind()).map(str::to_owned).collect(),
+        irq: reports
+            .iter()
+            .filter(|r| r.outcome.is_ok())
+            .filter_map(|r| r.spec.irq_kind())
+            .map(str::to_owned)
+            .collect(),
         hierarchy: hierarchy.name.clone(),
     };
     Ok(Loaded { ebpf, source, reports })
@@ -603,7 +684,11 @@ fn load_program(ebpf: &mut Ebpf, spec: ProgramSpec, btf: &Btf) -> Result<u32, St
         Kind::TaskIterator => <&mut Iter>::try_from(&mut *program).and_then(|p| p.load("task", btf)),
     };
     result.map_err(|error| reason(&error))?;
-    Ok(program.info().ok().and_then(|info| info.verified_instruction_count()).unwrap_or(0))
+    Ok(program
+        .info()
+        .ok()
+        .and_then(|info| info.verified_instruction_count())
+        .unwrap_or(0))
 }
 
 /// The kernel's reason in a line: the verifier's last words, or the error number's text.
@@ -613,7 +698,10 @@ fn reason(error: &ProgramError) -> String {
         if std::env::var_os("PSITRACE_VERIFIER_LOG").is_some() {
             eprintln!("{log}");
         }
-        let last = log.lines().rev().find(|line| !line.is_empty() && !line.starts_with("processed "));
+        let last = log
+            .lines()
+            .rev()
+            .find(|line| !line.is_empty() && !line.starts_with("processed "));
         return last.map_or_else(|| io_error.to_string(), |last| format!("{io_error}: {last}"));
     }
     chain(error)

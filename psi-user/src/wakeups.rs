@@ -26,10 +26,18 @@ pub(crate) struct Wakeups {
 
 impl Wakeups {
     pub(crate) fn new(ring: RingBuf<MapData>, period: Duration) -> io::Result<Self> {
-        let timer =
-            || timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC);
-        let this =
-            Self { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, ring, period: timer()?, soon: timer()? };
+        let timer = || {
+            timerfd_create(
+                TimerfdClockId::Monotonic,
+                TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
+            )
+        };
+        let this = Self {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            ring,
+            period: timer()?,
+            soon: timer()?,
+        };
         for fd in [this.ring.as_fd(), this.period.as_fd(), this.soon.as_fd()] {
             epoll::add(&this.epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
@@ -56,8 +64,14 @@ impl Wakeups {
 }
 
 fn set(timer: &OwnedFd, first: Duration, then: Duration) -> io::Result<()> {
-    let spec = |time: Duration| Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-    let new = Itimerspec { it_interval: spec(then), it_value: spec(first) };
+    let spec = |time: Duration| Timespec {
+        tv_sec: time.as_secs() as i64,
+        tv_nsec: i64::from(time.subsec_nanos()),
+    };
+    let new = Itimerspec {
+        it_interval: spec(then),
+        it_value: spec(first),
+    };
     timerfd_settime(timer, TimerfdTimerFlags::empty(), &new)?;
     Ok(())
 }

@@ -60,9 +60,17 @@ struct ProgramLine {
 
 pub(crate) fn run(tracing: &Tracing, args: &CheckArgs) -> Result<ExitCode, Failure> {
     let report = report(tracing);
-    let text = if args.json { serde_json::to_string(&report).unwrap_or_default() + "\n" } else { lines(&report) };
+    let text = if args.json {
+        serde_json::to_string(&report).unwrap_or_default() + "\n"
+    } else {
+        lines(&report)
+    };
     print(&text)?;
-    Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::from(exit::CANNOT) })
+    Ok(if report.ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(exit::CANNOT)
+    })
 }
 
 fn report(tracing: &Tracing) -> Report {
@@ -81,7 +89,8 @@ fn report(tracing: &Tracing) -> Report {
     });
     let lockdown = lockdown();
     if lockdown.as_deref() == Some("confidentiality") {
-        problems.push("lockdown=confidentiality forbids reading kernel memory; boot with lockdown=integrity".to_owned());
+        problems
+            .push("lockdown=confidentiality forbids reading kernel memory; boot with lockdown=integrity".to_owned());
     }
     let mut probe: Option<Probe> = None;
     if problems.is_empty() {
@@ -93,22 +102,34 @@ fn report(tracing: &Tracing) -> Report {
             Err(error) => problems.push(error.to_string()),
         }
     }
-    let programs = probe.as_ref().map(|probe| probe.reports.iter().map(program_line).collect()).unwrap_or_default();
+    let programs = probe
+        .as_ref()
+        .map(|probe| probe.reports.iter().map(program_line).collect())
+        .unwrap_or_default();
     Report {
         schema: "psitrace-check/1",
         ok: problems.is_empty(),
-        kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
+        kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
+            .unwrap_or_default()
+            .trim()
+            .to_owned(),
         btf: kernel.is_ok(),
         lockdown,
         missing_capabilities,
         cgroup_mounts: mounts
             .into_iter()
-            .map(|mount| Mount { hierarchy: mount.name, path: mount.mount.display().to_string() })
+            .map(|mount| Mount {
+                hierarchy: mount.name,
+                path: mount.mount.display().to_string(),
+            })
             .collect(),
         psi: psi(kernel.as_ref().is_ok_and(Kernel::has_memstall_bit)),
         irq_pressure: fs::read("/proc/pressure/irq").is_ok(),
         programs,
-        memstall: probe.as_ref().and_then(|probe| probe.source.memstall).map(|source| source.name()),
+        memstall: probe
+            .as_ref()
+            .and_then(|probe| probe.source.memstall)
+            .map(|source| source.name()),
         cpus: probe.as_ref().map(|probe| probe.sizes.cpus),
         slots: probe.as_ref().map(|probe| probe.sizes.slots),
         map_bytes: probe.as_ref().map(|probe| probe.sizes.bytes()),
@@ -151,12 +172,21 @@ fn lines(report: &Report) -> String {
     };
     line("kernel", &report.kernel);
     line("type information", if report.btf { VMLINUX_BTF } else { "missing" });
-    line("lockdown", report.lockdown.as_deref().unwrap_or("unknown (no securityfs, or not built in)"));
-    line("capabilities", &if report.missing_capabilities.is_empty() {
-        "sufficient".to_owned()
-    } else {
-        format!("missing {}", report.missing_capabilities.join(", "))
-    });
+    line(
+        "lockdown",
+        report
+            .lockdown
+            .as_deref()
+            .unwrap_or("unknown (no securityfs, or not built in)"),
+    );
+    line(
+        "capabilities",
+        &if report.missing_capabilities.is_empty() {
+            "sufficient".to_owned()
+        } else {
+            format!("missing {}", report.missing_capabilities.join(", "))
+        },
+    );
     for mount in &report.cgroup_mounts {
         line("cgroups", &format!("{} at {}", mount.hierarchy, mount.path));
     }
@@ -164,18 +194,38 @@ fn lines(report: &Report) -> String {
     line("kernel's irq PSI", if report.irq_pressure { "yes" } else { "no" });
     for program in &report.programs {
         let need = if program.required { "required" } else { "optional" };
-        line("program", &match &program.reason {
-            None => format!("{} ({need}): loads, {} instructions verified", program.name, program.verified_instructions.unwrap_or(0)),
-            Some(reason) => format!("{} ({need}): left out: {reason}", program.name),
-        });
+        line(
+            "program",
+            &match &program.reason {
+                None => format!(
+                    "{} ({need}): loads, {} instructions verified",
+                    program.name,
+                    program.verified_instructions.unwrap_or(0)
+                ),
+                Some(reason) => format!("{} ({need}): left out: {reason}", program.name),
+            },
+        );
     }
     line("memory stalls", report.memstall.unwrap_or("not measured"));
     if let (Some(cpus), Some(slots), Some(bytes)) = (report.cpus, report.slots, report.map_bytes) {
-        line("maps", &format!("{:.1} MiB for {cpus} CPUs and {slots} cgroups", bytes as f64 / 1_048_576.0));
+        line(
+            "maps",
+            &format!(
+                "{:.1} MiB for {cpus} CPUs and {slots} cgroups",
+                bytes as f64 / 1_048_576.0
+            ),
+        );
     }
     for problem in &report.problems {
         line("problem", problem);
     }
-    line("result", if report.ok { "the tracer can run" } else { "the tracer cannot run here" });
+    line(
+        "result",
+        if report.ok {
+            "the tracer can run"
+        } else {
+            "the tracer cannot run here"
+        },
+    );
     text
 }

@@ -54,7 +54,9 @@ struct Sample {
 pub(crate) fn run(tracing: &Tracing, args: &CompareArgs) -> Result<ExitCode, Failure> {
     let options = tracing.options();
     if options.hierarchy != psi_user::hierarchy::V2 {
-        return Err(Failure::Usage("compare works on the v2 hierarchy: the kernel keeps PSI only there".to_owned()));
+        return Err(Failure::Usage(
+            "compare works on the v2 hierarchy: the kernel keeps PSI only there".to_owned(),
+        ));
     }
     let mut tracer = Tracer::attach(&options)?;
     require_cgroup(tracer.hierarchy(), &args.cgroup)?;
@@ -65,7 +67,10 @@ pub(crate) fn run(tracing: &Tracing, args: &CompareArgs) -> Result<ExitCode, Fai
     let files: Vec<(&'static str, PathBuf)> = RESOURCES
         .iter()
         .map(|&resource| {
-            (resource, pressure_file::path(&tracer.hierarchy().directory(&path), path == "/", resource))
+            (
+                resource,
+                pressure_file::path(&tracer.hierarchy().directory(&path), path == "/", resource),
+            )
         })
         .collect();
     if kernel_totals(&files)?.is_empty() {
@@ -111,7 +116,9 @@ fn sample(tracer: &mut Tracer, files: &[(&'static str, PathBuf)], path: &str) ->
     let kernel = kernel_totals(files)?;
     let snapshot = tracer.snapshot()?;
     let Some(cgroup) = snapshot.cgroups.iter().find(|cgroup| cgroup.path == path) else {
-        return Err(Failure::Usage(format!("the cgroup {path} is gone, or has no slot (--max-cgroups)")));
+        return Err(Failure::Usage(format!(
+            "the cgroup {path} is gone, or has no slot (--max-cgroups)"
+        )));
     };
     let ours = totals(cgroup);
     Ok(Sample { kernel, ours, snapshot })
@@ -120,7 +127,11 @@ fn sample(tracer: &mut Tracer, files: &[(&'static str, PathBuf)], path: &str) ->
 fn totals(cgroup: &CgroupPressure) -> BTreeMap<Key, f64> {
     let us = |ns: u64| ns as f64 / 1000.0;
     let mut totals = BTreeMap::new();
-    let resources = [("cpu", Some(cgroup.cpu)), ("memory", cgroup.memory), ("io", Some(cgroup.io))];
+    let resources = [
+        ("cpu", Some(cgroup.cpu)),
+        ("memory", cgroup.memory),
+        ("io", Some(cgroup.io)),
+    ];
     for (resource, figures) in resources {
         if let Some(figures) = figures {
             totals.insert((resource, "some"), us(figures.some.total_ns));
@@ -136,7 +147,8 @@ fn compare(before: &Sample, after: Sample, cgroup: String) -> Comparison {
     for resource in RESOURCES {
         for kind in ["some", "full"] {
             let key = (resource, kind);
-            let (Some(&kernel_total_us), Some(&psitrace_total_us)) = (after.kernel.get(&key), after.ours.get(&key)) else {
+            let (Some(&kernel_total_us), Some(&psitrace_total_us)) = (after.kernel.get(&key), after.ours.get(&key))
+            else {
                 continue;
             };
             let kernel_us = kernel_total_us - before.kernel.get(&key).copied().unwrap_or(0).min(kernel_total_us);
@@ -176,7 +188,9 @@ fn table(comparison: &Comparison, woken: Woken) -> String {
         "", "kernel total", "our total", "kernel grew", "we grew", "difference", "%"
     );
     for row in &comparison.rows {
-        let percent = row.difference_percent.map_or_else(|| "-".to_owned(), |percent| format!("{percent:+.2}"));
+        let percent = row
+            .difference_percent
+            .map_or_else(|| "-".to_owned(), |percent| format!("{percent:+.2}"));
         let _ = writeln!(
             text,
             "{:<12} {:>15} {:>15.0} {:>12} {:>12.0} {:>+11.0} {percent:>8}",
@@ -188,9 +202,18 @@ fn table(comparison: &Comparison, woken: Woken) -> String {
             row.difference_us,
         );
     }
-    let memstall = comparison.source.memstall.map_or("not measured", |source| source.name());
-    let Quality { missed_switches, repaired, storage_failures, program_misses, rejected_readings, .. } =
-        comparison.quality;
+    let memstall = comparison
+        .source
+        .memstall
+        .map_or("not measured", |source| source.name());
+    let Quality {
+        missed_switches,
+        repaired,
+        storage_failures,
+        program_misses,
+        rejected_readings,
+        ..
+    } = comparison.quality;
     let _ = writeln!(
         text,
         "memory from {memstall}; missed switches {missed_switches}, repaired {repaired}, storage failures \

@@ -19,7 +19,12 @@ use crate::cli::{DumpArgs, Format, Tracing};
 
 pub(crate) fn run(tracing: &Tracing, args: &DumpArgs) -> Result<ExitCode, Failure> {
     let mut tracer = Tracer::attach(&tracing.options())?;
-    if let Some(path) = args.cgroup.as_ref().map(|glob| glob.glob().glob()).filter(|glob| is_literal(glob)) {
+    if let Some(path) = args
+        .cgroup
+        .as_ref()
+        .map(|glob| glob.glob().glob())
+        .filter(|glob| is_literal(glob))
+    {
         require_cgroup(tracer.hierarchy(), path)?;
     }
     // Once nothing else can fail, so that no run leaves an empty file; and while it may still be opened.
@@ -108,7 +113,15 @@ fn figures(cgroup: &CgroupPressure) -> [Option<Pressure>; 7] {
 
 /// A name as it may go to a terminal: control characters escaped.
 fn printable(name: &str) -> String {
-    name.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+    name.chars()
+        .flat_map(|c| {
+            if c.is_control() {
+                c.escape_default().collect()
+            } else {
+                vec![c]
+            }
+        })
+        .collect()
 }
 
 /// Where records go.
@@ -128,7 +141,10 @@ impl Output {
             None => io::stdout().as_fd().try_clone_to_owned().map(File::from),
         };
         let file = open().map_err(|error| Failure::Usage(format!("cannot write {name}: {error}")))?;
-        let whole = path.and_then(|_| file.metadata().ok()).filter(Metadata::is_file).map(|_| 0);
+        let whole = path
+            .and_then(|_| file.metadata().ok())
+            .filter(Metadata::is_file)
+            .map(|_| 0);
         Ok(Self { name, file, whole })
     }
 

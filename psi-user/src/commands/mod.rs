@@ -75,7 +75,10 @@ pub(crate) fn require_cgroup(hierarchy: &Hierarchy, path: &str) -> Result<(), Fa
 /// Prints to standard output; a closed pipe is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     use io::Write as _;
-    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+    match io::stdout()
+        .write_all(text.as_bytes())
+        .and_then(|()| io::stdout().flush())
+    {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::Usage(format!("cannot write standard output: {error}")))
         }

@@ -35,7 +35,11 @@ pub(crate) fn run(tracing: &Tracing, args: &TopArgs) -> Result<ExitCode, Failure
     }
     let mut tracer = Tracer::attach(&tracing.options())?;
     give_up_capabilities()?;
-    let options = top::Options { interval: args.interval, tree: !args.flat, ..top::Options::default() };
+    let options = top::Options {
+        interval: args.interval,
+        tree: !args.flat,
+        ..top::Options::default()
+    };
     block_on(async {
         top::run(&mut tracer, options).await?;
         Ok(ExitCode::SUCCESS)

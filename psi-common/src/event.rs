@@ -1,0 +1,256 @@
+//! What each scheduler event means for the accounting, generic over the task it happens to.
+//!
+//! Every event sets a state, none toggles one: an event that was lost heals with the task's next.
+
+use crate::account::{Cell, Records, Stamp, park, park_if, rerun, switch};
+use crate::layout::Counter;
+use crate::word::{Parked, Running, class};
+
+/// A task and what is kept about it.
+pub trait Task: Copy {
+    /// The word of what it contributes while it does not run.
+    type Cell: Cell;
+
+    /// Its pid; 0 for an idle task.
+    fn pid(self) -> u32;
+    /// The CPU whose run queue it is on, or was on last.
+    fn cpu(self) -> u32;
+    /// Whether a CPU runs it.
+    fn on_cpu(self) -> bool;
+    /// Whether it sleeps, as PSI sees it; meaningful while it does not run.
+    fn is_asleep(self) -> bool;
+    /// Whether it sleeps but is still queued (delayed dequeue).
+    fn is_delayed(self) -> bool;
+    /// Whether its sleep is an IO wait.
+    fn in_iowait(self) -> bool;
+    /// Whether it is in a memory stall while it does not run.
+    fn stalls_parked(self) -> bool;
+    /// Whether it is in a memory stall while it runs.
+    fn stalls_running(self) -> bool;
+    /// The slot of its cgroup.
+    fn slot(self) -> u32;
+    /// The word of what it contributes while it does not run.
+    fn parked(self) -> Self::Cell;
+    /// What that word is.
+    fn parked_now(self) -> Parked;
+    /// Whether the last walk disagreed with this same word; remembers it for the next walk.
+    fn is_suspect(self, parked: Parked) -> bool;
+}
+
+/// What a task contributes on `cpu` once it has stopped running there.
+#[inline(always)]
+fn stopped<T: Task>(task: T, cpu: u32) -> Parked {
+    let class = if task.is_asleep() {
+        class::sleeping(task.in_iowait(), task.stalls_parked())
+    } else {
+        class::waiting(task.stalls_parked())
+    };
+    Parked::new(class, cpu, task.slot())
+}
+
+/// What a task contributes while it runs.
+#[inline(always)]
+fn started<T: Task>(task: T) -> Running {
+    Running::new(class::running(task.stalls_running()), task.slot(), task.pid())
+}
+
+/// `sched_switch` on `cpu`. `prev_pid` is what really ran; `prev` and `next` are none for idle tasks and tasks that
+/// nothing can be kept about, whose pid is then `next_pid`.
+#[inline(always)]
+pub fn switched<R, C, T>(
+    records: &R,
+    cpu: u32,
+    running: &C,
+    prev: Option<T>,
+    prev_pid: u32,
+    next: Option<T>,
+    next_pid: u32,
+) where
+    R: Records,
+    C: Cell,
+    T: Task<Cell = C>,
+{
+    let old = put_on_cpu(records, cpu, running, prev, next, next_pid);
+    if old.is_known() && old.pid() != prev_pid {
+        records.count(Counter::MissedSwitches);
+    }
+}
+
+#[inline(always)]
+fn put_on_cpu<R, C, T>(records: &R, cpu: u32, running: &C, prev: Option<T>, next: Option<T>, next_pid: u32) -> Running
+where
+    R: Records,
+    C: Cell,
+    T: Task<Cell = C>,
+{
+    let new = next.map_or(Running::new(0, 0, next_pid), started);
+    let next = next.map(Task::parked);
+    match prev {
+        Some(prev) => switch(
+            records,
+            cpu,
+            running,
+            Some((&prev.parked(), stopped(prev, cpu))),
+            next.as_ref(),
+            new,
+        ),
+        None => switch(records, cpu, running, None, next.as_ref(), new),
+    }
+}
+
+/// `sched_wakeup` and `sched_wakeup_new`, for a task that does not run: the hook tells those apart first.
+#[inline(always)]
+pub fn woken<R: Records, T: Task>(records: &R, task: T) {
+    // Fires for tasks that wait already, too.
+    if task.parked_now().class() & class::W == 0 {
+        let waiting = Parked::new(class::waiting(task.stalls_parked()), task.cpu(), task.slot());
+        park(records, &task.parked(), waiting, Stamp::UNREAD);
+    }
+}
+
+/// `sched_migrate_task`: before the move.
+#[inline(always)]
+pub fn migrated<R: Records, T: Task>(records: &R, task: T, to: u32) {
+    let parked = task.parked_now();
+    if parked.class() == 0 {
+        // Running (then its CPU knows), or a sleep that nothing is counted for.
+        return;
+    }
+    let new = if parked.class() & class::W != 0 || task.is_delayed() {
+        Parked::new(parked.class(), to, parked.slot())
+    } else {
+        // On its way to a wakeup on another CPU: PSI drops its flags here (psi_ttwu_dequeue), the wakeup sets them.
+        Parked::NOTHING
+    };
+    park(records, &task.parked(), new, Stamp::UNREAD);
+}
+
+/// `sched_process_fork`: the child has not been woken yet.
+#[inline(always)]
+pub fn forked<T: Task>(child: T) {
+    child.parked().replace(0, Parked::NOTHING.0);
+}
+
+/// Compares a CPU's record, `old`, with the task that it runs, and puts it right. `current` is none as in
+/// [`switched`]. Only where no switch can be under way on the CPU: in an interrupt.
+///
+/// Says whether the record was right.
+#[inline(always)]
+pub fn check_running<R, C, T>(
+    records: &R,
+    cpu: u32,
+    running: &C,
+    old: Running,
+    current: impl FnOnce() -> Option<T>,
+    pid: u32,
+) -> bool
+where
+    R: Records,
+    C: Cell,
+    T: Task<Cell = C>,
+{
+    if old.is_known() && old.pid() == pid {
+        return true;
+    }
+    put_on_cpu(records, cpu, running, None, current(), pid);
+    if old.is_known() {
+        records.count(Counter::RepairedRunning);
+    }
+    false
+}
+
+/// The running task entered or left a memory stall. A switch in between has told the CPU's record already, since it
+/// looks at the same task.
+#[inline(always)]
+pub fn stall_changed<R, C, T>(records: &R, cpu: u32, running: &C, old: Running, current: T)
+where
+    R: Records,
+    C: Cell,
+    T: Task<Cell = C>,
+{
+    if old.pid() != current.pid() || old.class() == 0 {
+        return;
+    }
+    let new = Running::new(class::running(current.stalls_running()), old.slot(), old.pid());
+    if new != old {
+        rerun(records, cpu, running, old, new);
+    }
+}
+
+/// The walk over all tasks at one task: seeds what no event has told yet, moves what changed its cgroup, repairs what
+/// two walks in a row found wrong. `parked` must have been read before anything else of the task: an event since
+/// then makes the exchange fail.
+///
+/// `running` is the word of the task's CPU, `on_record` its value.
+#[inline(always)]
+pub fn walked<R, C, T>(records: &R, running: &C, on_record: Running, task: T, parked: Parked)
+where
+    R: Records,
+    C: Cell,
+    T: Task<Cell = C>,
+{
+    let cpu = task.cpu();
+    if task.on_cpu() {
+        walked_running(records, cpu, running, on_record, task, parked);
+    } else {
+        walked_parked(records, cpu, on_record, task, parked);
+    }
+}
+
+#[inline(always)]
+fn walked_running<R, C, T>(records: &R, cpu: u32, running: &C, on_record: Running, task: T, parked: Parked)
+where
+    R: Records,
+    C: Cell,
+    T: Task<Cell = C>,
+{
+    if parked.0 == 0 {
+        park_if(records, &task.parked(), parked, Parked::ON_CPU);
+    }
+    // Another pid on record: a switch is under way, or was lost; then the next interrupt puts it right.
+    if on_record.is_known() && on_record.pid() != task.pid() {
+        return;
+    }
+    if parked.0 != 0 && parked != Parked::ON_CPU {
+        repair(records, task, parked, Parked::ON_CPU);
+    }
+    let new = started(task);
+    if !on_record.is_known() || on_record.slot() != new.slot() {
+        rerun(records, cpu, running, on_record, new);
+    }
+}
+
+#[inline(always)]
+fn walked_parked<R: Records, T: Task>(records: &R, cpu: u32, on_record: Running, task: T, parked: Parked) {
+    let expected = stopped(task, cpu);
+    if parked.0 == 0 {
+        park_if(records, &task.parked(), parked, expected);
+        return;
+    }
+    if parked == Parked::ON_CPU {
+        // On record as running but not on the CPU yet: its switch is under way.
+        if on_record.pid() != task.pid() {
+            repair(records, task, parked, expected);
+        }
+        return;
+    }
+    if parked.class() == expected.class() {
+        if parked.class() == 0 || parked == expected {
+            return;
+        }
+        if parked.cpu() == expected.cpu() {
+            // The same state in another cgroup: a move, and no fault.
+            park_if(records, &task.parked(), parked, expected);
+            return;
+        }
+    }
+    repair(records, task, parked, expected);
+}
+
+/// A difference may be an event under way: it counts when the next walk sees the very same.
+#[inline(always)]
+fn repair<R: Records, T: Task>(records: &R, task: T, parked: Parked, expected: Parked) {
+    if task.is_suspect(parked) && park_if(records, &task.parked(), parked, expected) {
+        records.count(Counter::RepairedTasks);
+    }
+}
