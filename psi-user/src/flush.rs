@@ -49,26 +49,22 @@ impl HoldTimes {
 }
 
 /// The state of the flush between two rounds.
+///
+/// What the records gain is gathered at each flush, but turned into totals once a window: the weighting over CPUs is
+/// not linear, so the length of its windows shows in the totals. They are the kernel's, one averaging period long.
+/// In between, totals are shown with the open window weighed as it is so far.
 #[derive(Debug)]
 pub(crate) struct Flusher {
-    /// Last total of each record and state.
-    seen: Vec<Totals>,
-    /// States that were active at the last look: bit s for `State::ALL[s]`.
-    active: Vec<u8>,
-    /// Records with an active state, by CPU.
-    active_list: Vec<Vec<u32>>,
-    /// Flush round in which a record was last on the list.
-    round_of: Vec<u32>,
+    records: Vec<Record>,
+    /// By CPU.
+    lists: Vec<Lists>,
     round: u32,
     last_ns: u64,
-    /// Time of one unit of weight in this round, ns.
-    unit_ns: u64,
+    opened_ns: u64,
     tick_ns: u64,
-    totals: Vec<Totals>,
-    sums: Vec<Sum>,
+    slots: Vec<Slot>,
+    /// Slots that the current summing up has met.
     touched: Vec<u32>,
-    irq: Vec<u64>,
-    nonidle: Vec<u64>,
     pub(crate) hold_times: HoldTimes,
     /// Times that a list's next record was not linked yet.
     pub(crate) contended: u64,
@@ -76,38 +72,66 @@ pub(crate) struct Flusher {
     pub(crate) rejected: u64,
 }
 
+/// One CPU and cgroup.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
+struct Record {
+    /// Last total.
+    seen: Totals,
+    /// Gained in the open window.
+    window: Totals,
+    /// States that were active at the last look: bit s for `State::ALL[s]`.
+    active: u8,
+    /// Whether it is in [`Lists::window`].
+    in_window: bool,
+    /// Flush round that last met it.
+    round: u32,
+}
+
+/// Slots of one CPU.
+#[derive(Clone, Debug, Default)]
+struct Lists {
+    /// With an active state.
+    active: Vec<u32>,
+    /// That gained something in the open window.
+    window: Vec<u32>,
+}
+
+/// One cgroup.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// At the end of the last window.
+    closed: Totals,
+    /// What has been shown: never falls, also where the open window's weights shift.
+    shown: Totals,
+    /// While summing up: over the CPUs.
     weight: u64,
     weighted: [u128; STATES],
     touched: bool,
+    /// While summing up one CPU: the interrupt time of it and all below.
+    irq: u64,
 }
 
 impl Flusher {
     pub(crate) fn new(maps: &MappedMaps, now_ns: u64, tick_ns: u64) -> Self {
         let (slots, cpus) = (maps.slots(), maps.cpu_count());
         Self {
-            seen: vec![[0; STATES]; slots * cpus],
-            active: vec![0; slots * cpus],
-            active_list: vec![Vec::new(); cpus],
-            round_of: vec![0; slots * cpus],
+            records: vec![Record::default(); slots * cpus],
+            lists: vec![Lists::default(); cpus],
             round: 0,
             last_ns: now_ns,
-            unit_ns: tick_ns,
+            opened_ns: now_ns,
             tick_ns,
-            totals: vec![[0; STATES]; slots],
-            sums: vec![Sum::default(); slots],
+            slots: vec![Slot::default(); slots],
             touched: Vec::new(),
-            irq: vec![0; slots],
-            nonidle: vec![0; slots],
             hold_times: HoldTimes::default(),
             contended: 0,
             rejected: 0,
         }
     }
 
+    /// Totals as of the last flush.
     pub(crate) fn totals(&self, slot: u32) -> &Totals {
-        &self.totals[slot as usize]
+        &self.slots[slot as usize].shown
     }
 
     /// When the last flush read the clock.
@@ -118,8 +142,8 @@ impl Flusher {
     /// Hands the interrupt time that a released slot has not told yet to its parent: all else the parent has itself.
     pub(crate) fn hand_up(&self, maps: &MappedMaps, slot: u32, parent: u32) {
         for cpu in 0..maps.cpu_count() {
-            let told = self.seen[maps.index(cpu, slot)][IRQ];
-            let untold = maps.times(cpu, slot)[IRQ].saturating_sub(told);
+            let Record { seen, window, .. } = self.records[maps.index(cpu, slot)];
+            let untold = maps.times(cpu, slot)[IRQ].saturating_sub(seen[IRQ]) + window[IRQ];
             if let Some(record) = maps.record(cpu as u32, parent).filter(|_| untold != 0) {
                 maps.add_time(record, State::IrqFull, untold);
                 maps.updated(record, cpu as u32, parent);
@@ -130,45 +154,75 @@ impl Flusher {
     /// Forgets a slot that has been emptied.
     pub(crate) fn forget(&mut self, maps: &MappedMaps, slot: u32) {
         for cpu in 0..maps.cpu_count() {
-            let index = maps.index(cpu, slot);
-            self.seen[index] = [0; STATES];
-            self.active[index] = 0;
+            let record = &mut self.records[maps.index(cpu, slot)];
+            *record = Record {
+                in_window: record.in_window,
+                round: record.round,
+                ..Record::default()
+            };
         }
-        self.totals[slot as usize] = [0; STATES];
+        self.slots[slot as usize] = Slot::default();
     }
 
     /// Takes in everything that has changed since the last flush.
     ///
     /// Costs what was updated or is active, not CPUs times cgroups.
     pub(crate) fn flush(&mut self, maps: &MappedMaps, slots: &Slots) {
+        self.gather(maps);
+        // The kernel weighs in whole jiffies over a period. A window that is still open is weighed in units that are
+        // shorter by as much: or a young one would weigh nothing.
+        let window = u128::from(self.last_ns.saturating_sub(self.opened_ns));
+        let unit = u128::from(self.tick_ns) * window / u128::from(period_ns(self.tick_ns));
+        self.sum_up(slots, (unit as u64).clamp(1, self.tick_ns));
+        for slot in std::mem::take(&mut self.touched) {
+            let slot = &mut self.slots[slot as usize];
+            let gained = slot.take_sum();
+            for (n, shown) in slot.shown.iter_mut().enumerate() {
+                *shown = (*shown).max(slot.closed[n] + gained[n]);
+            }
+        }
+    }
+
+    /// As [`Self::flush`], and closes the window: what the kernel does once a period, and when a pressure file is
+    /// read.
+    pub(crate) fn close(&mut self, maps: &MappedMaps, slots: &Slots) {
+        self.gather(maps);
+        self.sum_up(slots, self.tick_ns);
+        for slot in std::mem::take(&mut self.touched) {
+            let slot = &mut self.slots[slot as usize];
+            let gained = slot.take_sum();
+            for (n, closed) in slot.closed.iter_mut().enumerate() {
+                *closed += gained[n];
+                slot.shown[n] = slot.shown[n].max(*closed);
+            }
+        }
+        for cpu in 0..maps.cpu_count() {
+            for slot in self.lists[cpu].window.drain(..) {
+                let record = &mut self.records[maps.index(cpu, slot)];
+                record.window = [0; STATES];
+                record.in_window = false;
+            }
+        }
+        self.opened_ns = self.last_ns;
+    }
+
+    fn gather(&mut self, maps: &MappedMaps) {
         let now = now_ns();
-        // The kernel weighs in whole jiffies over windows of its averaging period. A shorter window is weighed in
-        // units that are shorter by as much: or short windows would weigh nothing.
-        let window = now.saturating_sub(self.last_ns);
-        self.unit_ns = (u128::from(self.tick_ns) * u128::from(window) / u128::from(period_ns(self.tick_ns))) as u64;
-        self.unit_ns = self.unit_ns.clamp(1, self.tick_ns);
         self.round = self.round.wrapping_add(1);
         for cpu in 0..maps.cpu_count() {
-            let mut deltas = self.flush_cpu(maps, cpu, now);
-            self.sum_up(slots, &mut deltas);
-        }
-        for slot in self.touched.drain(..) {
-            let sum = std::mem::take(&mut self.sums[slot as usize]);
-            for (total, weighted) in self.totals[slot as usize].iter_mut().zip(sum.weighted) {
-                *total += (weighted / u128::from(sum.weight.max(1))) as u64;
-            }
+            self.gather_cpu(maps, cpu, now);
         }
         self.last_ns = now;
     }
 
     /// What the records of one CPU gained.
-    fn flush_cpu(&mut self, maps: &MappedMaps, cpu: usize, now: u64) -> Vec<(u32, Totals)> {
+    fn gather_cpu(&mut self, maps: &MappedMaps, cpu: usize, now: u64) {
         let before = now_ns();
         let mut next = maps.detach_updated(cpu);
-        self.hold_times.add(now_ns() - before);
-        let mut deltas = Vec::new();
-        let mut still_active = Vec::new();
         let mut bound = now_ns();
+        self.hold_times.add(bound - before);
+        let was_active = std::mem::take(&mut self.lists[cpu].active);
+        let mut walked = 0;
         while let Some(slot) = next {
             next = match maps.unlink(cpu, slot) {
                 Next::Slot(slot) => Some(slot),
@@ -182,107 +236,124 @@ impl Flusher {
             };
             // Both barriers of rstat: the flag is cleared, then the values are read.
             fence(SeqCst);
-            if deltas.len() % BATCH == 0 {
+            walked += 1;
+            if walked % BATCH == 0 {
                 bound = now_ns();
             }
-            deltas.push((slot, self.read(maps, cpu, slot, now, bound)));
-            let index = maps.index(cpu, slot);
-            self.round_of[index] = self.round;
-            if self.active[index] != 0 {
-                still_active.push(slot);
-            }
+            let gained = self.read(maps, cpu, slot, now, bound);
+            self.gain(maps, cpu, slot, gained);
         }
         // What is active and was not touched needs no read: it grew with the clock.
-        for slot in std::mem::take(&mut self.active_list[cpu]) {
-            let index = maps.index(cpu, slot);
-            let active = self.active[index];
-            if self.round_of[index] == self.round || active == 0 {
+        let elapsed = now.saturating_sub(self.last_ns);
+        for slot in was_active {
+            let record = &mut self.records[maps.index(cpu, slot)];
+            if record.round == self.round || record.active == 0 {
                 continue;
             }
-            self.round_of[index] = self.round;
-            let mut delta = [0; STATES];
-            for (state, delta) in delta
-                .iter_mut()
-                .enumerate()
-                .filter(|(state, _)| active >> state & 1 != 0)
-            {
-                *delta = now.saturating_sub(self.last_ns);
-                self.seen[index][state] += *delta;
+            let mut gained = [0; STATES];
+            for (state, gained) in gained.iter_mut().enumerate() {
+                if record.active >> state & 1 != 0 {
+                    *gained = elapsed;
+                    record.seen[state] += elapsed;
+                }
             }
-            deltas.push((slot, delta));
-            still_active.push(slot);
+            self.gain(maps, cpu, slot, gained);
         }
-        self.active_list[cpu] = still_active;
-        deltas
+    }
+
+    /// Notes what a record gained in this round.
+    fn gain(&mut self, maps: &MappedMaps, cpu: usize, slot: u32, gained: Totals) {
+        let record = &mut self.records[maps.index(cpu, slot)];
+        record.round = self.round;
+        for (window, gained) in record.window.iter_mut().zip(gained) {
+            *window += gained;
+        }
+        if !std::mem::replace(&mut record.in_window, true) {
+            self.lists[cpu].window.push(slot);
+        }
+        if record.active != 0 {
+            self.lists[cpu].active.push(slot);
+        }
     }
 
     /// Reads a record: what each state gained since the last look.
     fn read(&mut self, maps: &MappedMaps, cpu: usize, slot: u32, now: u64, bound: u64) -> Totals {
-        let index = maps.index(cpu, slot);
+        let record = &mut self.records[maps.index(cpu, slot)];
         let mut delta = [0; STATES];
         let mut times = maps.times(cpu, slot);
+        let most = (bound.saturating_sub(self.last_ns) + LATE_ADD_NS) as i64;
+        let possible = -most..=most;
         for state in 0..STATES {
-            let seen = self.seen[index][state];
-            let most = bound.saturating_sub(self.last_ns) + LATE_ADD_NS;
-            let mut gained = total_at(times[state], now).wrapping_sub(seen) as i64;
+            let mut gained = total_at(times[state], now).wrapping_sub(record.seen[state]) as i64;
             // Two adds that landed in the opposite order show as a total out of range, for nanoseconds.
             for _ in 0..3 {
-                if -(most as i64) <= gained && gained <= most as i64 {
+                if possible.contains(&gained) {
                     break;
                 }
                 times = maps.times(cpu, slot);
-                gained = total_at(times[state], now_ns()).wrapping_sub(seen) as i64;
+                gained = total_at(times[state], now).wrapping_sub(record.seen[state]) as i64;
             }
-            if gained > most as i64 || gained < -(most as i64) {
+            if !possible.contains(&gained) {
                 self.rejected += 1;
                 gained = 0;
             }
             let is_active = (times[state] as i64) < 0;
-            self.active[index] = self.active[index] & !(1 << state) | u8::from(is_active) << state;
+            record.active = record.active & !(1 << state) | u8::from(is_active) << state;
             // Below zero: the state began after `now` was read.
             delta[state] = gained.max(0) as u64;
-            self.seen[index][state] = seen + delta[state];
+            record.seen[state] += delta[state];
         }
         delta
     }
 
-    /// Weights one CPU's deltas by its non-idle time in jiffies (collect_percpu_times, kernel/sched/psi.c); before
-    /// that interrupt time is summed up the tree, which the BPF side charges to the task's own cgroup alone.
-    fn sum_up(&mut self, slots: &Slots, deltas: &mut Vec<(u32, Totals)>) {
-        let own = deltas.len();
-        for n in 0..own {
-            let (slot, delta) = deltas[n];
-            self.nonidle[slot as usize] = delta[NONIDLE];
-            if delta[IRQ] == 0 {
-                continue;
-            }
-            let mut at = Some(slot);
-            while let Some(slot) = at {
-                self.irq[slot as usize] += delta[IRQ];
-                at = slots.parent(slot);
-                if let Some(parent) = at {
-                    deltas.push((parent, [0; STATES]));
+    /// Weighs what each CPU gained in the open window by its non-idle time (collect_percpu_times,
+    /// kernel/sched/psi.c); before that, interrupt time is summed up the tree: the BPF side charges it to the task's
+    /// own cgroup alone. Leaves the sums in the slots that `touched` names.
+    fn sum_up(&mut self, slots: &Slots, unit_ns: u64) {
+        let Self {
+            records,
+            lists,
+            slots: sums,
+            touched,
+            ..
+        } = self;
+        let width = sums.len();
+        for (cpu, Lists { window, .. }) in lists.iter().enumerate() {
+            let gained = |slot: u32| &records[cpu * width + slot as usize].window;
+            let climb = |sums: &mut Vec<Slot>, visit: fn(&mut u64, u64)| {
+                for &slot in window {
+                    let irq = gained(slot)[IRQ];
+                    let mut at = Some(slot).filter(|_| irq != 0);
+                    while let Some(slot) = at {
+                        visit(&mut sums[slot as usize].irq, irq);
+                        at = slots.parent(slot);
+                    }
+                }
+            };
+            climb(sums, |sum, irq| *sum += irq);
+            for &slot in window {
+                let sum = &mut sums[slot as usize];
+                let weight = gained(slot)[NONIDLE] / unit_ns;
+                if !std::mem::replace(&mut sum.touched, true) {
+                    touched.push(slot);
+                }
+                sum.weight += weight;
+                for (state, weighted) in sum.weighted.iter_mut().enumerate() {
+                    let gained = if state == IRQ { sum.irq } else { gained(slot)[state] };
+                    *weighted += u128::from(gained) * u128::from(weight);
                 }
             }
+            // An ancestor that gained nothing on this CPU has no weight there: its share is dropped, as the kernel does.
+            climb(sums, |sum, _| *sum = 0);
         }
-        for (n, (slot, delta)) in deltas.iter_mut().enumerate() {
-            let slot_index = *slot as usize;
-            let weight = self.nonidle[slot_index] / self.unit_ns;
-            delta[IRQ] = std::mem::take(&mut self.irq[slot_index]);
-            let sum = &mut self.sums[slot_index];
-            if !sum.touched {
-                sum.touched = true;
-                self.touched.push(*slot);
-            }
-            if n < own {
-                sum.weight += weight;
-            }
-            for (weighted, delta) in sum.weighted.iter_mut().zip(delta) {
-                *weighted += u128::from(*delta) * u128::from(weight);
-            }
-        }
-        for (slot, _) in deltas {
-            self.nonidle[*slot as usize] = 0;
-        }
+    }
+}
+
+impl Slot {
+    /// The weighted sum over the CPUs, which starts anew.
+    fn take_sum(&mut self) -> Totals {
+        let weight = u128::from(std::mem::take(&mut self.weight).max(1));
+        self.touched = false;
+        std::mem::take(&mut self.weighted).map(|weighted| (weighted / weight) as u64)
     }
 }

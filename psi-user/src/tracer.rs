@@ -19,7 +19,7 @@ use rustix::time::{ClockId, clock_getres};
 use crate::{
     averages::{Averages, Schedule, period_ns},
     error::Error,
-    flush::{Flusher, HoldTimes},
+    flush::{Flusher, HoldTimes, Totals},
     hierarchy::{Directory, Hierarchy},
     kernel::Kernel,
     mapped::{MappedArray, MappedMaps, now_ns},
@@ -260,9 +260,22 @@ impl Tracer {
             self.recycle();
         }
         if due {
-            self.flush();
+            self.sample();
         }
         Ok(())
+    }
+
+    /// Closes the window over which CPUs are weighed against each other, as the kernel does once an averaging period
+    /// and whenever one of its pressure files is read. [`Self::housekeeping`] does the former; this is for who
+    /// compares with the kernel's files.
+    pub fn sample(&mut self) {
+        self.slots.refresh(&self.maps, now_ns());
+        self.flusher.close(&self.maps, &self.slots);
+        let now = self.flusher.last_ns();
+        for (slot, _) in self.slots.iter() {
+            let group = self.groups[slot as usize].get_or_insert_with(|| Group::new(now, self.period_ns));
+            group.average(self.flusher.totals(slot), now);
+        }
     }
 
     /// Compares what is recorded of each task with what it is, seeds what is unknown, repairs what is wrong.
@@ -293,7 +306,8 @@ impl Tracer {
     /// When following moved tasks fails.
     pub fn snapshot(&mut self) -> Result<Snapshot, Error> {
         self.housekeeping()?;
-        self.flush();
+        self.slots.refresh(&self.maps, now_ns());
+        self.flusher.flush(&self.maps, &self.slots);
         let now = self.flusher.last_ns();
         let interval_ns = now.saturating_sub(self.snapshot_ns);
         self.snapshot_ns = now;
@@ -302,9 +316,8 @@ impl Tracer {
             let (true, Some(path)) = (known.exists, &known.path) else {
                 continue;
             };
-            let group = self.groups[slot as usize].get_or_insert_with(|| Group::new(self.snapshot_ns, self.period_ns));
-            let totals = self.flusher.totals(slot);
-            let figures = group.update(totals, now, interval_ns);
+            let group = self.groups[slot as usize].get_or_insert_with(|| Group::new(now, self.period_ns));
+            let figures = group.figures(self.flusher.totals(slot), interval_ns);
             cgroups.push(pressure(path, known.id, known.level, figures, &self.source));
         }
         cgroups.sort_by(|a, b| a.path.split('/').cmp(b.path.split('/')));
@@ -358,11 +371,6 @@ impl Tracer {
     /// How long the flush held a list.
     pub const fn hold_times(&self) -> HoldTimes {
         self.flusher.hold_times
-    }
-
-    fn flush(&mut self) {
-        self.slots.refresh(&self.maps, now_ns());
-        self.flusher.flush(&self.maps, &self.slots);
     }
 
     /// Frees the slots of cgroups that are gone.
@@ -510,25 +518,24 @@ impl Group {
         }
     }
 
-    fn update(&mut self, totals: &crate::flush::Totals, now_ns: u64, interval_ns: u64) -> [Pressure; FIGURES.len()] {
-        let due = self.schedule.due(now_ns);
+    /// Brings the averages up to date if they are due.
+    fn average(&mut self, totals: &Totals, now_ns: u64) {
+        if let Some(due) = self.schedule.due(now_ns) {
+            for (averages, figure) in self.averages.iter_mut().zip(FIGURES) {
+                averages.update(totals[figure], due);
+            }
+        }
+    }
+
+    fn figures(&mut self, totals: &Totals, interval_ns: u64) -> [Pressure; FIGURES.len()] {
         let mut figures = [Pressure::default(); FIGURES.len()];
         for (n, figure) in figures.iter_mut().enumerate() {
-            let total = totals[FIGURES[n]];
-            if let Some(due) = due {
-                self.averages[n].update(total, due);
-            }
+            let total_ns = totals[FIGURES[n]];
             let [avg10, avg60, avg300] = self.averages[n].percent();
-            let gained = total - self.last_total[n];
-            self.last_total[n] = total;
+            let gained = total_ns - self.last_total[n];
+            self.last_total[n] = total_ns;
             let last = (gained as f64 * 100.0 / interval_ns.max(1) as f64).min(100.0);
-            *figure = Pressure {
-                avg10,
-                avg60,
-                avg300,
-                total_ns: total,
-                last,
-            };
+            *figure = Pressure { avg10, avg60, avg300, total_ns, last };
         }
         figures
     }

@@ -1,6 +1,6 @@
 //! `psitrace compare`: this tracer's totals beside the kernel's own.
 
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, time::Duration};
 
 use psi_user::{
     model::{CgroupPressure, Quality, Snapshot},
@@ -41,6 +41,10 @@ struct Comparison {
     quality: Quality,
     rows: Vec<Row>,
 }
+
+/// Both sides weigh CPUs over windows, and their length and place show in the totals, by percents where the load of
+/// the CPUs is uneven. Each read of a kernel file closes the kernel's window; so both are sampled together.
+const CO_SAMPLING: Duration = Duration::from_millis(250);
 
 type Key = (&'static str, &'static str);
 
@@ -85,7 +89,16 @@ pub(crate) fn run(tracing: &Tracing, args: &CompareArgs) -> Result<ExitCode, Fai
     block_on(async {
         let mut waiting = Waiting::new(&tracer)?;
         let before = sample(&mut tracer, &files, &path)?;
-        let woken = waiting.until(&mut tracer, Instant::now() + args.duration).await?;
+        let end = Instant::now() + args.duration;
+        let mut woken = Woken::Time;
+        while Instant::now() + CO_SAMPLING < end && woken == Woken::Time {
+            woken = waiting.until(&mut tracer, Instant::now() + CO_SAMPLING).await?;
+            let _ = kernel_totals(&files)?;
+            tracer.sample();
+        }
+        if woken == Woken::Time {
+            woken = waiting.until(&mut tracer, end).await?;
+        }
         let after = sample(&mut tracer, &files, &path)?;
         let comparison = compare(&before, after, path);
         let text = if args.json {
@@ -114,6 +127,7 @@ fn sample(tracer: &mut Tracer, files: &[(&'static str, PathBuf)], path: &str) ->
     // What takes time comes first, so that the two sides are read right after each other.
     tracer.housekeeping()?;
     let kernel = kernel_totals(files)?;
+    tracer.sample();
     let snapshot = tracer.snapshot()?;
     let Some(cgroup) = snapshot.cgroups.iter().find(|cgroup| cgroup.path == path) else {
         return Err(Failure::Usage(format!(

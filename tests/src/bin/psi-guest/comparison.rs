@@ -1,0 +1,113 @@
+//! psitrace beside the guest kernel's own PSI.
+
+use std::fs;
+
+use serde_json::Value;
+use tests::{cgroup::Cgroup, load::{Load, Working}, machine, program};
+
+use crate::{
+    PSI_GUEST, PSI_LOAD,
+    suite::{Guest, beside_load, load_cpu, row},
+};
+
+/// What may differ: us, or % of the kernel's growth.
+const US: f64 = 10_000.0;
+const CPU_PERCENT: f64 = 2.0;
+const MEMORY_PERCENT: f64 = 1.0;
+const IO_PERCENT: f64 = 2.0;
+
+/// Memory that a cgroup may have, and what its load wants. All pages are charged, none is all zeros.
+const MEMORY_HIGH: &str = "64M";
+const WANTED_MIB: &str = "200";
+
+/// Computing and waking each other, all over the CPUs but at most four: an emulated CPU more only makes all slower.
+fn mixed(cgroup: &Cgroup) -> Vec<Working> {
+    let spinner = || Load::new(PSI_LOAD).within(cgroup);
+    let cpus = machine::cpus().len().min(4);
+    let mut loads: Vec<_> = (0..=cpus).map(|_| spinner().start(&["spin"])).collect();
+    loads.push(spinner().start(&["ping-pong", "--pairs", "2"]));
+    loads
+}
+
+pub(crate) fn mixed_cgroup(guest: &mut Guest) {
+    let cgroup = Cgroup::new("mixed");
+    let _loads = mixed(&cgroup);
+    compare(guest, "mixed", cgroup.path(), &[("cpu", "some")]);
+}
+
+pub(crate) fn mixed_root(guest: &mut Guest) {
+    let cgroup = Cgroup::new("mixed");
+    let _loads = mixed(&cgroup);
+    compare(guest, "mixed, root", "/", &[("cpu", "some")]);
+}
+
+/// A cgroup with too little memory, and its load.
+pub(crate) fn too_little_memory(name: &str, swap: &str) -> (Working, Cgroup) {
+    // So that cgroups have the files.
+    let root = machine::v2_mount().expect("cgroups are mounted");
+    fs::write(root.join("cgroup.subtree_control"), "+memory").expect("the memory controller is here");
+    let cgroup = Cgroup::new(name);
+    for (file, value) in [("memory.high", MEMORY_HIGH), ("memory.swap.max", swap)] {
+        fs::write(cgroup.dir().join(file), value).unwrap_or_else(|error| panic!("setting {file}: {error}"));
+    }
+    let load = Load::new(PSI_GUEST).within(&cgroup).on_cpu(load_cpu()).start(&["touch", WANTED_MIB]);
+    (load, cgroup)
+}
+
+/// A load that reads from the disk.
+pub(crate) fn reading(guest: &Guest, name: &str) -> (Working, Cgroup) {
+    let cgroup = Cgroup::new(name);
+    let load = Load::new(PSI_LOAD).within(&cgroup).on_cpu(load_cpu());
+    (load.start_on(&["read"], guest.disk.as_ref()), cgroup)
+}
+
+/// Without swap nothing can be reclaimed: the kernel makes the load wait.
+pub(crate) fn throttled(guest: &mut Guest) {
+    let (_load, cgroup) = too_little_memory("throttled", "0");
+    compare(guest, "memory.high, no swap", cgroup.path(), &[("memory", "some"), ("memory", "full")]);
+}
+
+/// With swap the kernel reclaims, writes and reads.
+pub(crate) fn swapping(guest: &mut Guest) {
+    let (_load, cgroup) = too_little_memory("swapping", "max");
+    compare(guest, "memory.high, swap", cgroup.path(), &[("memory", "some"), ("memory", "full")]);
+}
+
+pub(crate) fn io(guest: &mut Guest) {
+    let (_load, cgroup) = reading(guest, "io");
+    compare(guest, "direct reads", cgroup.path(), &[("io", "some"), ("io", "full")]);
+}
+
+/// Runs `psitrace compare` and takes a look at each figure; those that the load is made for must have grown.
+fn compare(guest: &mut Guest, workload: &str, cgroup: &str, made_for: &[(&str, &str)]) {
+    let arguments = ["compare", "--json", "--duration", "10s", "--cgroup", cgroup];
+    let finished = beside_load(|| program::run(&arguments));
+    finished.expect_success();
+    let comparison: Value = serde_json::from_str(&finished.stdout).expect("one JSON object");
+    guest.quality.push(comparison["quality"].clone());
+
+    let mut wrong = Vec::new();
+    for figures in comparison["rows"].as_array().expect("rows") {
+        let name = |key| figures[key].as_str().expect("a name");
+        let number = |key| figures[key].as_f64().unwrap_or_else(|| panic!("expected {key}, saw {figures}"));
+        let (resource, kind) = (name("resource"), name("kind"));
+        let (kernel, ours, difference) = (number("kernel_us"), number("psitrace_us"), number("difference_us"));
+        let percent = match resource {
+            "cpu" => CPU_PERCENT,
+            "memory" => MEMORY_PERCENT,
+            _ => IO_PERCENT,
+        };
+        let ms = |us: f64| format!("{:.1} ms", us / 1000.0);
+        let difference_percent = if kernel > 0.0 { difference * 100.0 / kernel } else { 0.0 };
+        let figure = format!("{resource} {kind}");
+        row(workload, &figure, &ms(kernel), &ms(ours), &format!("{} {difference_percent:+.2} %", ms(difference)));
+        if difference.abs() > (kernel * percent / 100.0).max(US) {
+            wrong.push(format!("{figure}: expected {} as the kernel, saw {}", ms(kernel), ms(ours)));
+        }
+        // A tenth of the time, to have something to compare.
+        if made_for.contains(&(resource, kind)) && kernel < 1_000_000.0 {
+            wrong.push(format!("{figure}: expected pressure from this load, saw {}", ms(kernel)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("; "));
+}

@@ -1,0 +1,91 @@
+//! Loads: `psi-load` at work, until dropped.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use crate::{cgroup::Cgroup, machine};
+
+/// How to start a load.
+#[derive(Debug)]
+#[must_use]
+pub struct Load {
+    command: Command,
+}
+
+impl Load {
+    /// With `psi_load`, the helper program: `env!("CARGO_BIN_EXE_psi-load")`.
+    pub fn new(psi_load: &str) -> Self {
+        let mut command = Command::new(psi_load);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        Self { command }
+    }
+
+    /// In a cgroup, which it enters before it works. May be called for several hierarchies.
+    pub fn within(mut self, cgroup: &Cgroup) -> Self {
+        self.command.arg("--enter").arg(cgroup.dir());
+        self
+    }
+
+    /// On one CPU only.
+    pub fn on_cpu(mut self, cpu: usize) -> Self {
+        self.command.args(["--cpu", &cpu.to_string()]);
+        self
+    }
+
+    /// On [`machine::load_cpu`], before all others that want it.
+    pub fn alone(mut self) -> Self {
+        self.command.args(["--nice", &machine::load_nice().to_string()]);
+        self.on_cpu(machine::load_cpu())
+    }
+
+    /// Starts with these words, `spin` say, and waits until it is at work.
+    pub fn start(mut self, work: &[&str]) -> Working {
+        self.command.args(work);
+        let mut child = self.command.spawn().expect("psi-load starts");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("a pipe");
+        let working = Working { child };
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .expect("psi-load can be read");
+        assert_eq!(line, "ready\n", "psi-load did not come to work: its error is above");
+        working
+    }
+
+    /// Reads a file over and over.
+    pub fn start_on(self, work: &[&str], file: &Path) -> Working {
+        let file = file.to_str().expect("temporary names are UTF-8");
+        self.start(&[work, &[file]].concat())
+    }
+
+    /// Runs it to its end.
+    pub fn run(mut self, work: &[&str]) {
+        let status = self.command.args(work).status().expect("psi-load starts");
+        assert!(status.success(), "psi-load {work:?}: {status}");
+    }
+}
+
+/// A load at work. It ends when this is dropped.
+#[derive(Debug)]
+#[must_use = "it ends when dropped"]
+pub struct Working {
+    child: Child,
+}
+
+impl Working {
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        // Its children end with it (PR_SET_PDEATHSIG).
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,107 @@
+//! What the machine has: CPUs, cgroup mounts, the kernel's own PSI.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+/// The CPUs that this process may use.
+pub fn cpus() -> Vec<usize> {
+    let set = sched_getaffinity(None).expect("own CPUs");
+    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
+}
+
+/// The CPU that loads are pinned to: the last one, as interrupts like the first.
+pub fn load_cpu() -> usize {
+    *cpus().last().expect("at least one CPU")
+}
+
+/// Niceness of loads that are to have their CPU for themselves; with one CPU everything else would starve.
+pub fn load_nice() -> i32 {
+    if cpus().len() > 1 { -20 } else { 0 }
+}
+
+/// Where the unified hierarchy is mounted.
+pub fn v2_mount() -> Option<PathBuf> {
+    mounts()
+        .into_iter()
+        .find(|mount| mount.kind == "cgroup2")
+        .map(|mount| mount.point)
+}
+
+/// Where a v1 controller's hierarchy is mounted.
+pub fn v1_mount(controller: &str) -> Option<PathBuf> {
+    let has = |options: &str| options.split(',').any(|option| option == controller);
+    mounts()
+        .into_iter()
+        .find(|mount| mount.kind == "cgroup" && has(&mount.options))
+        .map(|mount| mount.point)
+}
+
+/// Whether the kernel keeps PSI for cgroups itself.
+pub fn has_kernel_psi() -> bool {
+    v2_mount().is_some_and(|mount| fs::read(mount.join("cpu.pressure")).is_ok())
+}
+
+/// All cgroups below a mount, as paths from its root; the root is `/`.
+pub fn cgroup_paths(mount: &Path) -> Vec<String> {
+    let mut paths = vec!["/".to_owned()];
+    let mut next = 0;
+    while let Some(parent) = paths.get(next).cloned() {
+        next += 1;
+        // What vanishes meanwhile has no children.
+        let entries = fs::read_dir(mount.join(parent.trim_start_matches('/')))
+            .into_iter()
+            .flatten()
+            .flatten();
+        for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            paths.push(format!(
+                "{}/{}",
+                parent.trim_end_matches('/'),
+                entry.file_name().to_string_lossy()
+            ));
+        }
+    }
+    paths
+}
+
+/// CPU time that a process has had, all its threads together.
+pub fn cpu_time(pid: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process runs");
+    // The name, in parentheses, may hold anything; utime and stime are the 12th and 13th field after it.
+    let (_, fields) = stat.rsplit_once(") ").expect("a name in parentheses");
+    let ticks: u64 = fields
+        .split(' ')
+        .skip(11)
+        .take(2)
+        .map(|field| field.parse::<u64>().expect("ticks"))
+        .sum();
+    Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
+}
+
+struct Mount {
+    point: PathBuf,
+    kind: String,
+    options: String,
+}
+
+fn mounts() -> Vec<Mount> {
+    let text = fs::read_to_string("/proc/self/mountinfo").expect("/proc is mounted");
+    text.lines().filter_map(mount).collect()
+}
+
+fn mount(line: &str) -> Option<Mount> {
+    let (mount, filesystem) = line.split_once(" - ")?;
+    let mount: Vec<&str> = mount.split(' ').collect();
+    let filesystem: Vec<&str> = filesystem.split(' ').collect();
+    // A mount of a part of the hierarchy does not show the rest.
+    (*mount.get(3)? == "/").then_some(())?;
+    Some(Mount {
+        point: mount.get(4)?.into(),
+        kind: (*filesystem.first()?).to_owned(),
+        options: (*filesystem.get(2)?).to_owned(),
+    })
+}

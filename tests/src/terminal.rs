@@ -1,0 +1,114 @@
+//! A real terminal, by tmux.
+
+use std::{
+    env, fs,
+    path::Path,
+    process,
+    process::{Command, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use rustix::process::Pid;
+
+use crate::PATIENCE;
+
+/// A terminal with a shell, on a tmux server of its own that ends when this is dropped.
+#[derive(Debug)]
+pub struct Terminal {
+    server: String,
+}
+
+impl Terminal {
+    /// A new one; none without tmux.
+    pub fn new(name: &str) -> Option<Self> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        env::split_paths(&path)
+            .any(|folder| folder.join("tmux").is_file())
+            .then_some(())?;
+        let terminal = Self {
+            server: format!("psitrace-e2e-{}-{name}", process::id()),
+        };
+        terminal.tmux(&[
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            "160",
+            "-y",
+            "50",
+            "env PS1='$ ' sh",
+        ]);
+        terminal.wait_for("a prompt", |screen| screen.starts_with('$'));
+        Some(terminal)
+    }
+
+    /// Types a line.
+    pub fn type_line(&self, line: &str) {
+        self.press(&["-l", line]);
+        self.press(&["Enter"]);
+    }
+
+    /// Presses a key, by tmux's name of it.
+    pub fn press(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"], keys].concat());
+    }
+
+    /// What it shows.
+    pub fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    /// The process of this name that reads from it.
+    pub fn process(&self, name: &str) -> Pid {
+        let tty = self.tmux(&["display-message", "-p", "#{pane_tty}"]);
+        let reads_here = |process: &Path| {
+            fs::read_to_string(process.join("comm")).is_ok_and(|comm| comm.trim() == name)
+                && fs::read_link(process.join("fd/0")).is_ok_and(|stdin| stdin == Path::new(tty.trim()))
+        };
+        let mut processes = fs::read_dir("/proc").expect("/proc is mounted").flatten();
+        let process = processes.find(|entry| reads_here(&entry.path()));
+        process
+            .and_then(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
+            .unwrap_or_else(|| panic!("expected {name} on {tty}, saw\n{}", self.screen()))
+    }
+
+    /// Waits until it shows what is wanted, and returns that.
+    #[track_caller]
+    pub fn wait_for(&self, what: &str, is_wanted: impl Fn(&str) -> bool) -> String {
+        let mut screen = String::new();
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            screen = self.screen();
+            if is_wanted(&screen) {
+                return screen;
+            }
+            sleep(Duration::from_millis(100));
+        }
+        panic!("expected {what}, saw:\n{screen}");
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("tmux");
+        // Not within another one, and with a locale that lets it show all characters.
+        command
+            .env_remove("TMUX")
+            .env("TERM", "xterm-256color")
+            .args(["-u", "-L", &self.server])
+            .args(arguments);
+        let output = command.stdin(Stdio::null()).output().expect("tmux starts");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "tmux {arguments:?}: {error}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let mut command = Command::new("tmux");
+        let command = command.args(["-L", &self.server, "kill-server"]).stderr(Stdio::null());
+        // Its socket goes a moment after the command.
+        let _ = command.status();
+    }
+}

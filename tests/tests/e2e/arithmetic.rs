@@ -1,0 +1,75 @@
+//! Pressure as arithmetic says it must be.
+
+use std::time::Instant;
+
+use tests::{cgroup::Cgroup, load::Working, machine, record::assert_near, running::Dump, session::Session};
+
+use crate::load;
+
+/// Three processes share one CPU: two of them in the cgroup `two`, one in `one`, both cgroups in `outer`. No other CPU
+/// counts, for the groups are idle there and the kernel weighs CPUs by the time that a group is not idle.
+///
+/// The processes take turns, so at any time one runs and two wait:
+/// - `outer`: somebody always waits, some = 100 %; somebody always runs, full = 0.
+/// - `two`: only one can run, so at least one always waits, some = 100 %; while `one`'s runs both wait, full = 1/3.
+/// - `one`: some = full = the time when its only process waits, 2/3.
+///
+/// Whatever else runs on that CPU, however little, makes all three wait. So the exact expectation is made of the CPU time
+/// that the processes had, t1 and t2 in `two` and t3 in `one`, as shares of the time that passed:
+/// full of `two` = 1 - t1 - t2, some and full of `one` = 1 - t3, full of `outer` = 1 - t1 - t2 - t3.
+#[test]
+fn three_processes_on_one_cpu() {
+    let Some(session) = Session::start("three_processes_on_one_cpu") else {
+        return;
+    };
+    let outer = Cgroup::new(session.name());
+    let (two, one) = (outer.child("two"), outer.child("one"));
+    let processes = [&two, &two, &one].map(|cgroup| load().within(cgroup).alone().start(&["spin"]));
+
+    let mut dump = Dump::start(&["--interval", "500ms", "--cgroup", &outer.glob()]);
+    let before = dump.record();
+    let (start, had_before) = (Instant::now(), cpu_times(&processes));
+    assert_eq!(
+        before.paths(),
+        [outer.path(), one.path(), two.path()],
+        "what the pattern names"
+    );
+    let mut after = before.clone();
+    while after.at_ns - before.at_ns < 6_000_000_000 {
+        after = dump.record();
+    }
+    let (elapsed, had) = (start.elapsed(), cpu_times(&processes));
+    let [t1, t2, t3] = [0, 1, 2].map(|n| (had[n] - had_before[n]) * 100.0 / elapsed.as_secs_f64());
+
+    let seen = |cgroup: &Cgroup, kind| before.growth(&after, cgroup.path(), "cpu", kind);
+    let figures = [
+        // What, seen, by the CPU time, by thirds.
+        ("outer some", seen(&outer, "some"), 100.0, 100.0),
+        ("outer full", seen(&outer, "full"), 100.0 - t1 - t2 - t3, 0.0),
+        ("two some", seen(&two, "some"), 100.0, 100.0),
+        ("two full", seen(&two, "full"), 100.0 - t1 - t2, 33.3),
+        ("one some", seen(&one, "some"), 100.0 - t3, 66.7),
+        ("one full", seen(&one, "full"), 100.0 - t3, 66.7),
+    ];
+    for (what, seen, expected, _) in figures {
+        assert_near(what, seen, expected, 4.0);
+    }
+    if t1 + t2 + t3 < 95.0 {
+        println!(
+            "others had the CPU for {:.0} % of the time: thirds are not to be expected",
+            100.0 - t1 - t2 - t3
+        );
+        return;
+    }
+    for (what, seen, _, thirds) in figures {
+        assert_near(what, seen, thirds, 10.0);
+    }
+}
+
+/// CPU time that each has had, s.
+fn cpu_times(processes: &[Working]) -> Vec<f64> {
+    processes
+        .iter()
+        .map(|process| machine::cpu_time(process.pid()).as_secs_f64())
+        .collect()
+}
