@@ -211,7 +211,9 @@ where
     if on_record.is_known() && on_record.pid() != task.pid() {
         return;
     }
-    if parked.0 != 0 && parked != Parked::ON_CPU {
+    if parked == Parked::ON_CPU {
+        trust(task);
+    } else if parked.0 != 0 {
         repair(records, task, parked, Parked::ON_CPU);
     }
     let new = started(task);
@@ -236,6 +238,7 @@ fn walked_parked<R: Records, T: Task>(records: &R, cpu: u32, on_record: Running,
     }
     if parked.class() == expected.class() {
         if parked.class() == 0 || parked == expected {
+            trust(task);
             return;
         }
         if parked.cpu() == expected.cpu() {
@@ -245,6 +248,12 @@ fn walked_parked<R: Records, T: Task>(records: &R, cpu: u32, on_record: Running,
         }
     }
     repair(records, task, parked, expected);
+}
+
+/// Forgets what an earlier walk disagreed with: no walk disagrees with "unknown".
+#[inline(always)]
+fn trust<T: Task>(task: T) {
+    task.is_suspect(Parked(0));
 }
 
 /// A difference may be an event under way: it counts when the next walk sees the very same.

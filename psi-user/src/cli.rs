@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
-use psi_user::tracer::Options;
+use psi_user::load::Options;
 
 /// Exit codes, as `psitrace --help` lists them.
 pub(crate) mod exit {

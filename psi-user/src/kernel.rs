@@ -1,5 +1,7 @@
 //! The running kernel's types: member offsets for the BPF programs, which hooks exist.
 
+use std::fs;
+
 use btf_rs::{Btf, Type};
 
 use crate::error::Error;
@@ -39,9 +41,11 @@ impl Kernel {
     /// # Errors
     /// When it exports none.
     pub fn running() -> Result<Self, Error> {
-        Btf::from_file(VMLINUX_BTF)
-            .map(|btf| Self { btf })
-            .map_err(|error| Error::Btf(format!("{VMLINUX_BTF}: {error}")))
+        let failed = |error: &dyn std::fmt::Display| Error::Btf(format!("{VMLINUX_BTF}: {error}"));
+        // Read at once: parsing it from the file would take a system call for each type.
+        let bytes = fs::read(VMLINUX_BTF).map_err(|error| failed(&error))?;
+        let btf = Btf::from_bytes(&bytes).map_err(|error| failed(&error))?;
+        Ok(Self { btf })
     }
 
     /// Whether the kernel has the tracepoint.

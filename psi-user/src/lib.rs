@@ -5,10 +5,12 @@
 
 pub mod averages;
 pub mod error;
+mod figures;
 pub mod flush;
 pub mod hierarchy;
 mod info;
 pub mod kernel;
+pub mod load;
 mod mapped;
 pub mod model;
 pub mod pressure_file;

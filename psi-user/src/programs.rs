@@ -129,11 +129,12 @@ const MEMSTALL_TRACEPOINTS: [ProgramSpec; 12] = pairs!(
     "mm_compaction_kcompactd_wake" "mm_compaction_kcompactd_sleep",
 );
 
-/// All programs, in the order in which they are attached.
+/// All programs. The memory stall functions come first: what the kernel says to them decides what else is loaded. All
+/// others come in the order in which they are attached.
 pub fn all() -> impl Iterator<Item = ProgramSpec> {
-    SCHED
+    MEMSTALL_FUNCTIONS
         .into_iter()
-        .chain(MEMSTALL_FUNCTIONS)
+        .chain(SCHED)
         .chain(MEMSTALL_TRACEPOINTS)
         .chain(IRQ)
 }
@@ -146,6 +147,11 @@ impl ProgramSpec {
             Kind::Fentry => kernel.has_function(self.name),
             Kind::TaskIterator => kernel.has_function("bpf_iter_task"),
         }
+    }
+
+    /// Whether it is one of the sources of memory stalls.
+    pub fn is_memstall(&self) -> bool {
+        matches!(self.family, Family::MemstallFunctions | Family::MemstallTracepoints)
     }
 
     /// The interrupt kind that a program times: the hook's name without its ending.

@@ -33,6 +33,8 @@ pub(crate) struct Task {
     pub(crate) sched_delayed: bool,
     /// Open memory stalls, outermost first.
     stalls: Vec<Stall>,
+    /// Whether a walk has seen it on its way to another CPU: that is shorter than from one walk to the next.
+    walked_waking: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -89,21 +91,49 @@ pub(crate) enum Leave {
 /// happens.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
-    Fork { group: u8 },
+    Fork {
+        group: u8,
+    },
     /// The first wakeup of a forked task.
-    Start { task: u8, cpu: u8 },
+    Start {
+        task: u8,
+        cpu: u8,
+    },
     /// A wakeup; spurious for tasks that do not sleep. `remote`: it arrives with the next wakeup of the task.
-    Wake { task: u8, cpu: u8, remote: bool },
+    Wake {
+        task: u8,
+        cpu: u8,
+        remote: bool,
+    },
     /// `next` selects among the CPU's waiting tasks and idle.
-    Switch { cpu: u8, leave: Leave, next: u8 },
+    Switch {
+        cpu: u8,
+        leave: Leave,
+        next: u8,
+    },
     /// A load balancer moves a queued task.
-    Migrate { task: u8, cpu: u8 },
+    Migrate {
+        task: u8,
+        cpu: u8,
+    },
     /// A delayed dequeue ends without a wakeup.
-    Dequeue { task: u8 },
-    Memstall { cpu: u8, enter: bool, reclaim: bool },
+    Dequeue {
+        task: u8,
+    },
+    Memstall {
+        cpu: u8,
+        enter: bool,
+        reclaim: bool,
+    },
     /// `count` tasks go to another cgroup.
-    Move { task: u8, count: u8, group: u8 },
-    Tick { cpu: u8 },
+    Move {
+        task: u8,
+        count: u8,
+        group: u8,
+    },
+    Tick {
+        cpu: u8,
+    },
     Walk,
 }
 
@@ -205,7 +235,12 @@ impl Kernel {
     }
 
     fn select(&self, n: u8, which: impl Fn(&Task) -> bool) -> Option<u32> {
-        let fitting: Vec<u32> = self.tasks.values().filter(|task| which(task)).map(|task| task.pid).collect();
+        let fitting: Vec<u32> = self
+            .tasks
+            .values()
+            .filter(|task| which(task))
+            .map(|task| task.pid)
+            .collect();
         (!fitting.is_empty()).then(|| fitting[usize::from(n) % fitting.len()])
     }
 
@@ -266,6 +301,7 @@ impl Kernel {
             on_rq: 0,
             sched_delayed: false,
             stalls: Vec::new(),
+            walked_waking: false,
         };
         hooks.fork(&task);
         self.tasks.insert(pid, task);
@@ -283,7 +319,9 @@ impl Kernel {
 
     /// `try_to_wake_up`.
     fn wake(&mut self, pid: u32, cpu: usize, remote: bool, hooks: &mut impl Hooks) {
-        let Task { life, sched_delayed, .. } = self.tasks[&pid];
+        let Task {
+            life, sched_delayed, ..
+        } = self.tasks[&pid];
         match life {
             Life::Asleep if sched_delayed => {
                 // ttwu_runnable
@@ -295,6 +333,7 @@ impl Kernel {
                 // psi_ttwu_dequeue, then set_task_cpu
                 self.psi_change(pid, self.tasks[&pid].psi.flags, 0);
                 self.task(pid).life = Life::Waking;
+                self.task(pid).walked_waking = false;
                 hooks.migrate(&self.tasks[&pid], cpu);
                 self.task(pid).psi.cpu = cpu;
                 if !remote {
@@ -325,11 +364,19 @@ impl Kernel {
         if let Some(pid) = prev {
             let task = self.task(pid);
             // A task does not end within a memory stall.
-            let leave = if leave == Leave::Exits && task.psi.in_memstall { Leave::Sleeps } else { leave };
+            let leave = if leave == Leave::Exits && task.psi.in_memstall {
+                Leave::Sleeps
+            } else {
+                leave
+            };
             sleeps = leave != Leave::Preempted;
             if sleeps {
                 task.psi.in_iowait = matches!(leave, Leave::Waits | Leave::WaitsDelayed);
-                task.life = if leave == Leave::Exits { Life::Dead } else { Life::Asleep };
+                task.life = if leave == Leave::Exits {
+                    Life::Dead
+                } else {
+                    Life::Asleep
+                };
                 task.sched_delayed = matches!(leave, Leave::SleepsDelayed | Leave::WaitsDelayed);
                 task.on_rq = u32::from(task.sched_delayed);
             }
@@ -399,7 +446,9 @@ impl Kernel {
 
     fn memstall_leave(&mut self, cpu: usize, hooks: &mut impl Hooks) {
         let Some(pid) = self.current[cpu] else { return };
-        let Some(stall) = self.task(pid).stalls.pop() else { return };
+        let Some(stall) = self.task(pid).stalls.pop() else {
+            return;
+        };
         if stall.reclaim {
             hooks.reclaim(&self.tasks[&pid], false);
         }
@@ -426,9 +475,11 @@ impl Kernel {
         hooks.tick(cpu, self.current[cpu].map(|pid| &self.tasks[&pid]));
     }
 
-    pub(crate) fn walk(&self, hooks: &mut impl Hooks) {
-        for task in self.tasks.values() {
-            hooks.walk(task);
+    pub(crate) fn walk(&mut self, hooks: &mut impl Hooks) {
+        for task in self.tasks.values_mut() {
+            if task.life != Life::Waking || !std::mem::replace(&mut task.walked_waking, true) {
+                hooks.walk(task);
+            }
         }
     }
 
@@ -445,7 +496,13 @@ impl Kernel {
                 let count = |flag| flags.iter().filter(|&flags| flags & flag != 0).count() as u32;
                 let this = self.psi.get(group, cpu);
                 assert_eq!(
-                    (this.iowait, this.memstall, this.running, this.memstall_running, u32::from(this.oncpu)),
+                    (
+                        this.iowait,
+                        this.memstall,
+                        this.running,
+                        this.memstall_running,
+                        u32::from(this.oncpu)
+                    ),
                     (
                         count(tsk::IOWAIT),
                         count(tsk::MEMSTALL),

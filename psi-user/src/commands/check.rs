@@ -5,8 +5,9 @@ use std::{fs, path::Path, process::ExitCode};
 use psi_user::{
     hierarchy::Hierarchy,
     kernel::{Kernel, VMLINUX_BTF},
+    load::Probe,
     privilege,
-    tracer::{Probe, Tracer},
+    tracer::Tracer,
 };
 use serde::Serialize;
 
@@ -137,7 +138,7 @@ fn report(tracing: &Tracing) -> Report {
     }
 }
 
-fn program_line(report: &psi_user::tracer::ProgramReport) -> ProgramLine {
+fn program_line(report: &psi_user::load::ProgramReport) -> ProgramLine {
     ProgramLine {
         name: report.spec.name,
         required: report.spec.required,

@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use tests::{cgroup::Cgroup, load::{Load, Working}, record::Record, running::Dump};
+use tests::{
+    cgroup::Cgroup,
+    load::{Load, Working},
+    record::Record,
+    running::Dump,
+};
 
 use crate::{
     PSI_LOAD,
@@ -34,11 +39,23 @@ pub(crate) fn spinners(guest: &mut Guest) {
         ("parent", &parent, "full", 0.0),
     ] {
         let seen = before.growth(&after, cgroup.path(), "cpu", kind);
-        wrong.within("three spinners", &format!("cpu {kind} of {name}"), seen, expected..=expected, SHARE);
+        wrong.within(
+            "three spinners",
+            &format!("cpu {kind} of {name}"),
+            seen,
+            expected..=expected,
+            SHARE,
+        );
     }
     let waiting = percent(spent.waiting, &spent);
     let seen = before.growth(&after, b.path(), "cpu", "some");
-    wrong.within("three spinners", "cpu some of b by schedstat", seen, waiting..=waiting, ACCOUNT);
+    wrong.within(
+        "three spinners",
+        "cpu some of b by schedstat",
+        seen,
+        waiting..=waiting,
+        ACCOUNT,
+    );
     wrong.finish();
 }
 
@@ -46,11 +63,20 @@ pub(crate) fn spinners(guest: &mut Guest) {
 pub(crate) fn throttled(guest: &mut Guest) {
     let (load, cgroup) = too_little_memory("throttled", "0");
     let Measured { before, after, spent } = measure(guest, &cgroup, &load);
-    let (asleep, not_own) = (percent(spent.asleep, &spent), 100.0 - percent(spent.in_user_space, &spent));
+    let (asleep, not_own) = (
+        percent(spent.asleep, &spent),
+        100.0 - percent(spent.in_user_space, &spent),
+    );
     let mut wrong = Wrong::default();
     for kind in ["some", "full"] {
         let seen = before.growth(&after, cgroup.path(), "memory", kind);
-        wrong.within("memory.high, no swap", &format!("memory {kind}"), seen, asleep..=not_own, ACCOUNT);
+        wrong.within(
+            "memory.high, no swap",
+            &format!("memory {kind}"),
+            seen,
+            asleep..=not_own,
+            ACCOUNT,
+        );
         wrong.at_least("memory.high, no swap", &format!("memory {kind}"), seen, 10.0);
     }
     wrong.finish();
@@ -60,12 +86,21 @@ pub(crate) fn throttled(guest: &mut Guest) {
 pub(crate) fn swapping(guest: &mut Guest) {
     let (load, cgroup) = too_little_memory("swapping", "max");
     let Measured { before, after, spent } = measure(guest, &cgroup, &load);
-    let (asleep, not_own) = (percent(spent.asleep, &spent), 100.0 - percent(spent.in_user_space, &spent));
+    let (asleep, not_own) = (
+        percent(spent.asleep, &spent),
+        100.0 - percent(spent.in_user_space, &spent),
+    );
     let growth = |resource, kind| before.growth(&after, cgroup.path(), resource, kind);
     let mut wrong = Wrong::default();
     for kind in ["some", "full"] {
         let (memory, io) = (growth("memory", kind), growth("io", kind));
-        wrong.within("memory.high, swap", &format!("memory {kind}"), memory, 10.0..=not_own, ACCOUNT);
+        wrong.within(
+            "memory.high, swap",
+            &format!("memory {kind}"),
+            memory,
+            10.0..=not_own,
+            ACCOUNT,
+        );
         wrong.within("memory.high, swap", &format!("io {kind}"), io, 0.0..=asleep, ACCOUNT);
         wrong.at_least("memory.high, swap", &format!("memory + io {kind}"), memory + io, asleep);
     }
@@ -109,7 +144,7 @@ fn measure(guest: &mut Guest, cgroup: &Cgroup, load: &Working) -> Measured {
         dump.finish();
         (before, after, spent)
     });
-    guest.quality.push(after.json["quality"].clone());
+    guest.note_quality(&after.json["quality"]);
     Measured { before, after, spent }
 }
 
@@ -127,11 +162,22 @@ impl Wrong {
     /// `seen` is to be in `range`, give or take some points; all in %.
     fn within(&mut self, workload: &str, figure: &str, seen: f64, range: std::ops::RangeInclusive<f64>, points: f64) {
         let (low, high) = (*range.start(), *range.end());
-        let expected = if low == high { format!("{low:.1} %") } else { format!("{low:.1} to {high:.1} %") };
+        let expected = if low == high {
+            format!("{low:.1} %")
+        } else {
+            format!("{low:.1} to {high:.1} %")
+        };
         let difference = (seen - high).max(0.0) + (seen - low).min(0.0);
-        row(workload, figure, &expected, &format!("{seen:.1} %"), &format!("{difference:+.1} points"));
+        row(
+            workload,
+            figure,
+            &expected,
+            &format!("{seen:.1} %"),
+            &format!("{difference:+.1} points"),
+        );
         if difference.abs() > points {
-            self.what.push(format!("{figure}: expected {expected} +- {points}, saw {seen:.1} %"));
+            self.what
+                .push(format!("{figure}: expected {expected} +- {points}, saw {seen:.1} %"));
         }
     }
 

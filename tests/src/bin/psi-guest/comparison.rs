@@ -3,7 +3,11 @@
 use std::fs;
 
 use serde_json::Value;
-use tests::{cgroup::Cgroup, load::{Load, Working}, machine, program};
+use tests::{
+    cgroup::Cgroup,
+    load::{Load, Working},
+    machine, program,
+};
 
 use crate::{
     PSI_GUEST, PSI_LOAD,
@@ -50,7 +54,10 @@ pub(crate) fn too_little_memory(name: &str, swap: &str) -> (Working, Cgroup) {
     for (file, value) in [("memory.high", MEMORY_HIGH), ("memory.swap.max", swap)] {
         fs::write(cgroup.dir().join(file), value).unwrap_or_else(|error| panic!("setting {file}: {error}"));
     }
-    let load = Load::new(PSI_GUEST).within(&cgroup).on_cpu(load_cpu()).start(&["touch", WANTED_MIB]);
+    let load = Load::new(PSI_GUEST)
+        .within(&cgroup)
+        .on_cpu(load_cpu())
+        .start(&["touch", WANTED_MIB]);
     (load, cgroup)
 }
 
@@ -64,13 +71,23 @@ pub(crate) fn reading(guest: &Guest, name: &str) -> (Working, Cgroup) {
 /// Without swap nothing can be reclaimed: the kernel makes the load wait.
 pub(crate) fn throttled(guest: &mut Guest) {
     let (_load, cgroup) = too_little_memory("throttled", "0");
-    compare(guest, "memory.high, no swap", cgroup.path(), &[("memory", "some"), ("memory", "full")]);
+    compare(
+        guest,
+        "memory.high, no swap",
+        cgroup.path(),
+        &[("memory", "some"), ("memory", "full")],
+    );
 }
 
 /// With swap the kernel reclaims, writes and reads.
 pub(crate) fn swapping(guest: &mut Guest) {
     let (_load, cgroup) = too_little_memory("swapping", "max");
-    compare(guest, "memory.high, swap", cgroup.path(), &[("memory", "some"), ("memory", "full")]);
+    compare(
+        guest,
+        "memory.high, swap",
+        cgroup.path(),
+        &[("memory", "some"), ("memory", "full")],
+    );
 }
 
 pub(crate) fn io(guest: &mut Guest) {
@@ -84,12 +101,16 @@ fn compare(guest: &mut Guest, workload: &str, cgroup: &str, made_for: &[(&str, &
     let finished = beside_load(|| program::run(&arguments));
     finished.expect_success();
     let comparison: Value = serde_json::from_str(&finished.stdout).expect("one JSON object");
-    guest.quality.push(comparison["quality"].clone());
+    guest.note_quality(&comparison["quality"]);
 
     let mut wrong = Vec::new();
     for figures in comparison["rows"].as_array().expect("rows") {
         let name = |key| figures[key].as_str().expect("a name");
-        let number = |key| figures[key].as_f64().unwrap_or_else(|| panic!("expected {key}, saw {figures}"));
+        let number = |key| {
+            figures[key]
+                .as_f64()
+                .unwrap_or_else(|| panic!("expected {key}, saw {figures}"))
+        };
         let (resource, kind) = (name("resource"), name("kind"));
         let (kernel, ours, difference) = (number("kernel_us"), number("psitrace_us"), number("difference_us"));
         let percent = match resource {
@@ -100,13 +121,26 @@ fn compare(guest: &mut Guest, workload: &str, cgroup: &str, made_for: &[(&str, &
         let ms = |us: f64| format!("{:.1} ms", us / 1000.0);
         let difference_percent = if kernel > 0.0 { difference * 100.0 / kernel } else { 0.0 };
         let figure = format!("{resource} {kind}");
-        row(workload, &figure, &ms(kernel), &ms(ours), &format!("{} {difference_percent:+.2} %", ms(difference)));
+        row(
+            workload,
+            &figure,
+            &ms(kernel),
+            &ms(ours),
+            &format!("{} {difference_percent:+.2} %", ms(difference)),
+        );
         if difference.abs() > (kernel * percent / 100.0).max(US) {
-            wrong.push(format!("{figure}: expected {} as the kernel, saw {}", ms(kernel), ms(ours)));
+            wrong.push(format!(
+                "{figure}: expected {} as the kernel, saw {}",
+                ms(kernel),
+                ms(ours)
+            ));
         }
         // A tenth of the time, to have something to compare.
         if made_for.contains(&(resource, kind)) && kernel < 1_000_000.0 {
-            wrong.push(format!("{figure}: expected pressure from this load, saw {}", ms(kernel)));
+            wrong.push(format!(
+                "{figure}: expected pressure from this load, saw {}",
+                ms(kernel)
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("; "));

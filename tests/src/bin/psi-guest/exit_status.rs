@@ -34,7 +34,9 @@ pub(crate) fn tell(failed: usize) -> io::Error {
 #[cfg(target_arch = "x86_64")]
 fn out(value: u32) {
     // SAFETY: the process may use the port; the device behind it ends QEMU, or is not there and nothing happens.
-    unsafe { core::arch::asm!("out dx, eax", in("dx") PORT, in("eax") value, options(nomem, nostack, preserves_flags)) };
+    unsafe {
+        core::arch::asm!("out dx, eax", in("dx") PORT, in("eax") value, options(nomem, nostack, preserves_flags))
+    };
 }
 
 #[cfg(not(target_arch = "x86_64"))]

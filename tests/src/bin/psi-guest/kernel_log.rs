@@ -17,7 +17,11 @@ pub(crate) struct KernelLog {
 impl KernelLog {
     pub(crate) fn from_now_on() -> Self {
         let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-        let mut file = OpenOptions::new().read(true).custom_flags(nonblocking).open("/dev/kmsg").expect("/dev/kmsg opens");
+        let mut file = OpenOptions::new()
+            .read(true)
+            .custom_flags(nonblocking)
+            .open("/dev/kmsg")
+            .expect("/dev/kmsg opens");
         file.seek(SeekFrom::End(0)).expect("/dev/kmsg has an end");
         Self { file }
     }
@@ -30,10 +34,18 @@ impl KernelLog {
         while let Ok(length) = self.file.read(&mut record) {
             let record = String::from_utf8_lossy(&record[..length]);
             // `priority,sequence,time,flags;message`, then lines of variables.
-            let Some((head, message)) = record.split_once(';') else { continue };
+            let Some((head, message)) = record.split_once(';') else {
+                continue;
+            };
             let message = message.lines().next().unwrap_or_default();
-            let level = head.split(',').next().and_then(|priority| priority.parse::<u32>().ok()).map(|priority| priority & 7);
-            if level.is_some_and(|level| level <= 3) || ["WARNING:", "BUG:", "stall"].iter().any(|word| message.contains(word)) {
+            let level = head
+                .split(',')
+                .next()
+                .and_then(|priority| priority.parse::<u32>().ok())
+                .map(|priority| priority & 7);
+            if level.is_some_and(|level| level <= 3)
+                || ["WARNING:", "BUG:", "stall"].iter().any(|word| message.contains(word))
+            {
                 complaints.push(message.to_owned());
             }
         }

@@ -34,19 +34,33 @@ impl Clocks {
     pub(crate) fn of(pid: u32) -> Self {
         let tasks = format!("/proc/{pid}/task");
         let ids = fs::read_dir(&tasks).expect("the process runs").flatten();
-        let newest = ids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).max().expect("a thread");
+        let newest = ids
+            .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+            .max()
+            .expect("a thread");
 
         let schedstat = fs::read_to_string(format!("{tasks}/{newest}/schedstat")).expect("the thread runs");
-        let mut numbers = schedstat.split_whitespace().map(|number| number.parse().expect("a number"));
+        let mut numbers = schedstat
+            .split_whitespace()
+            .map(|number| number.parse().expect("a number"));
         let mut next = || Duration::from_nanos(numbers.next().expect("running and waiting time"));
         let (running, waiting) = (next(), next());
 
         let stat = fs::read_to_string(format!("{tasks}/{newest}/stat")).expect("the thread runs");
         // The name, in parentheses, may hold anything; utime is the 12th field after it.
         let (_, fields) = stat.rsplit_once(") ").expect("a name in parentheses");
-        let ticks: u64 = fields.split(' ').nth(11).and_then(|ticks| ticks.parse().ok()).expect("ticks");
+        let ticks: u64 = fields
+            .split(' ')
+            .nth(11)
+            .and_then(|ticks| ticks.parse().ok())
+            .expect("ticks");
         let in_user_space = Duration::from_millis(ticks * 1000 / clock_ticks_per_second());
-        Self { at: Instant::now(), running, waiting, in_user_space }
+        Self {
+            at: Instant::now(),
+            running,
+            waiting,
+            in_user_space,
+        }
     }
 
     /// What passed until `later`.

@@ -26,6 +26,14 @@ pub(crate) struct Guest {
     pub(crate) quality: Vec<Value>,
 }
 
+impl Guest {
+    /// Prints what was missed or repaired in one run, and keeps it for [`whole::quality`].
+    pub(crate) fn note_quality(&mut self, quality: &Value) {
+        println!("quality {quality}");
+        self.quality.push(quality.clone());
+    }
+}
+
 type Test = (&'static str, fn(&mut Guest));
 
 /// Where the kernel has PSI: it is right.
@@ -50,12 +58,18 @@ const WITHOUT_PSI: &[Test] = &[
 ];
 
 /// What many CPUs could change.
-const SHORT: &[Test] =
-    &[("check", whole::check), ("spinners", arithmetic::spinners), ("mixed-root", comparison::mixed_root)];
+const SHORT: &[Test] = &[
+    ("check", whole::check),
+    ("spinners", arithmetic::spinners),
+    ("mixed-root", comparison::mixed_root),
+];
 
 /// What the tests before leave behind: last.
-const ALWAYS: &[Test] =
-    &[("quality", whole::quality), ("nothing-left", whole::nothing_left), ("kernel-log", whole::kernel_log)];
+const ALWAYS: &[Test] = &[
+    ("quality", whole::quality),
+    ("nothing-left", whole::nothing_left),
+    ("kernel-log", whole::kernel_log),
+];
 
 static WHY: Mutex<String> = Mutex::new(String::new());
 
@@ -93,7 +107,10 @@ pub(crate) fn run() -> usize {
 /// Keeps a panic's message for the line that says that a test failed.
 fn remember(panic: &PanicHookInfo<'_>) {
     let message = panic.payload_as_str().unwrap_or("panic");
-    let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line())).unwrap_or_default();
+    let place = panic
+        .location()
+        .map(|place| format!(" ({}:{})", place.file(), place.line()))
+        .unwrap_or_default();
     *WHY.lock().unwrap_or_else(PoisonError::into_inner) = message.replace('\n', "; ") + &place;
 }
 

@@ -9,19 +9,34 @@ use tests::{PATIENCE, bpf_ids::Ids, eventually, program, running::Dump};
 use crate::suite::{Guest, row};
 
 /// Programs whose size, as the verifier sees it, is watched: its limit is a million instructions.
-const WATCHED: [&str; 5] = ["sched_switch", "sched_wakeup", "sched_migrate_task", "walk_tasks", "psi_memstall_enter"];
+const WATCHED: [&str; 5] = [
+    "sched_switch",
+    "sched_wakeup",
+    "sched_migrate_task",
+    "walk_tasks",
+    "psi_memstall_enter",
+];
 
 /// All required programs load, and memory stalls come from the best source.
 pub(crate) fn check(guest: &mut Guest) {
     let finished = program::run(&["check", "--json"]);
     let report: Value = serde_json::from_str(&finished.stdout).unwrap_or_else(|error| {
-        panic!("expected JSON, saw {error}: {:?}; messages: {}", finished.stdout, finished.stderr);
+        panic!(
+            "expected JSON, saw {error}: {:?}; messages: {}",
+            finished.stdout, finished.stderr
+        );
     });
     let programs = report["programs"].as_array().expect("programs");
     for name in WATCHED {
         let program = programs.iter().find(|program| program["name"] == name);
         let instructions = program.map_or(&Value::Null, |program| &program["verified_instructions"]);
-        row("check", name, "1000000", &instructions.to_string(), "instructions verified");
+        row(
+            "check",
+            name,
+            "1000000",
+            &instructions.to_string(),
+            "instructions verified",
+        );
     }
     let left_out = programs.iter().filter(|program| program["loadable"] != true);
     let (required, optional): (Vec<_>, Vec<_>) = left_out.partition(|program| program["required"] == true);
@@ -29,7 +44,11 @@ pub(crate) fn check(guest: &mut Guest) {
         println!("left out: {}: {}", program["name"], program["reason"]);
     }
     finished.expect_success();
-    assert!(required.is_empty() && report["ok"] == true, "expected that all load, saw {}: {required:?}", report["problems"]);
+    assert!(
+        required.is_empty() && report["ok"] == true,
+        "expected that all load, saw {}: {required:?}",
+        report["problems"]
+    );
     assert_eq!(report["memstall"], "fentry", "source of memory stalls");
     let psi = if guest.has_psi { "on" } else { "off" };
     assert_eq!(report["psi"], psi, "the kernel's PSI");
@@ -44,8 +63,13 @@ pub(crate) fn no_psi_files(_: &mut Guest) {
         .filter(|name| name.to_str().is_some_and(|name| name.ends_with(".pressure")))
         .collect();
     assert!(pressure.is_empty(), "expected no pressure files, saw {pressure:?}");
-    let message = program::run(&["compare", "--duration", "1s"]).expect_failure(1).to_owned();
-    assert!(message.contains("the kernel keeps no PSI"), "expected the reason, saw {message:?}");
+    let message = program::run(&["compare", "--duration", "1s"])
+        .expect_failure(1)
+        .to_owned();
+    assert!(
+        message.contains("the kernel keeps no PSI"),
+        "expected the reason, saw {message:?}"
+    );
 }
 
 /// Nothing was missed, guessed or repaired in any run.
@@ -53,14 +77,20 @@ pub(crate) fn quality(guest: &mut Guest) {
     assert!(!guest.quality.is_empty(), "expected that psitrace ran");
     let mut worst: Vec<(&String, u64)> = Vec::new();
     for (name, value) in guest.quality.iter().filter_map(Value::as_object).flatten() {
-        let value = value.as_u64().unwrap_or_else(|| panic!("expected a number, saw {name}: {value}"));
+        let value = value
+            .as_u64()
+            .unwrap_or_else(|| panic!("expected a number, saw {name}: {value}"));
         match worst.iter_mut().find(|(other, _)| *other == name) {
             Some((_, most)) => *most = value.max(*most),
             None => worst.push((name, value)),
         }
     }
     let summary: Vec<_> = worst.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    println!("quality, the worst of {} runs: {}", guest.quality.len(), summary.join(", "));
+    println!(
+        "quality, the worst of {} runs: {}",
+        guest.quality.len(),
+        summary.join(", ")
+    );
     let bad: Vec<_> = worst.into_iter().filter(|(_, value)| *value > 0).collect();
     assert!(bad.is_empty(), "expected zeros only, saw {bad:?}");
 }
@@ -71,7 +101,10 @@ pub(crate) fn nothing_left(guest: &mut Guest) {
         let mut dump = Dump::start(&["--interval", "100ms"]);
         dump.record();
         let ids = Ids::of_process(dump.pid());
-        assert!(!ids.programs.is_empty() && !ids.links.is_empty(), "expected programs and links, saw {ids:?}");
+        assert!(
+            !ids.programs.is_empty() && !ids.links.is_empty(),
+            "expected programs and links, saw {ids:?}"
+        );
         if signal == Signal::INT {
             dump.finish();
         } else {
@@ -87,5 +120,8 @@ pub(crate) fn nothing_left(guest: &mut Guest) {
 /// The kernel did not mind.
 pub(crate) fn kernel_log(guest: &mut Guest) {
     let complaints = guest.log.complaints();
-    assert!(complaints.is_empty(), "expected no errors and no warnings, saw {complaints:?}");
+    assert!(
+        complaints.is_empty(),
+        "expected no errors and no warnings, saw {complaints:?}"
+    );
 }

@@ -1,0 +1,93 @@
+//! The tracer against the model.
+
+use psi_common::{
+    account::total_at,
+    layout::Counter,
+    word::{Parked, Running, contribution, occupied, parent_delta},
+};
+
+use crate::{kernel::Kernel, psi::STATES, tracer::Tracer};
+
+/// The totals of every group, CPU and state.
+pub(crate) fn totals(kernel: &Kernel, tracer: &Tracer, groups: usize) -> (Vec<u64>, Vec<u64>) {
+    let mut model = Vec::new();
+    let mut traced = Vec::new();
+    for group in 0..groups {
+        for cpu in 0..kernel.cpus() {
+            for (n, &state) in STATES.iter().enumerate() {
+                model.push(kernel.psi.get(group, cpu).total_at(n, kernel.now));
+                traced.push(total_at(
+                    tracer.record(cpu, group).times[state as usize].get(),
+                    kernel.now,
+                ));
+            }
+        }
+    }
+    (model, traced)
+}
+
+/// Which integral `index` of [`totals`] is.
+pub(crate) fn describe(index: usize, cpus: usize) -> String {
+    let (state, rest) = (index % STATES.len(), index / STATES.len());
+    format!("group {} cpu {} {:?}", rest / cpus, rest % cpus, STATES[state])
+}
+
+/// Zero or not zero of every count: W, I, M, P, O, Q.
+pub(crate) fn counts(kernel: &Kernel, tracer: &Tracer, group: usize, cpu: usize) -> ([bool; 6], [bool; 6]) {
+    let this = kernel.psi.get(group, cpu);
+    let oncpu = u32::from(this.oncpu);
+    let model = [
+        this.running > oncpu,
+        this.iowait > 0,
+        this.memstall > 0,
+        this.running > this.memstall_running,
+        this.oncpu,
+        this.oncpu && this.reclaiming,
+    ];
+    let occupied = occupied(tracer.record(cpu, group).word.get());
+    let traced = std::array::from_fn(|field| occupied & self::occupied(contribution(1 << field)) != 0);
+    (model, traced)
+}
+
+/// Each record's word is what the tasks, the CPUs and the children's words add up to.
+pub(crate) fn check_words(kernel: &Kernel, tracer: &Tracer, parents: &[Option<usize>]) {
+    let cpus = kernel.cpus();
+    let mut sums = vec![vec![0u64; cpus]; parents.len()];
+    for storage in tracer.storage.values() {
+        let parked = Parked(storage.parked.get());
+        let sum = &mut sums[parked.slot() as usize][parked.cpu() as usize];
+        *sum = sum.wrapping_add(contribution(parked.class()));
+    }
+    for (cpu, running) in tracer.running.iter().enumerate() {
+        let running = Running(running.get());
+        let sum = &mut sums[running.slot() as usize][cpu];
+        *sum = sum.wrapping_add(contribution(running.class()));
+    }
+    // Children have higher numbers than their parents.
+    for group in (0..parents.len()).rev() {
+        for cpu in 0..cpus {
+            let sum = sums[group][cpu];
+            assert_eq!(
+                tracer.record(cpu, group).word.get(),
+                sum,
+                "word of group {group} cpu {cpu}"
+            );
+            if let Some(parent) = parents[group] {
+                let carried = parent_delta(0, occupied(sum));
+                sums[parent][cpu] = sums[parent][cpu].wrapping_add(carried);
+            }
+        }
+    }
+}
+
+/// What the tracer says that it missed or repaired.
+pub(crate) fn faults(tracer: &Tracer) -> [u64; 5] {
+    [
+        Counter::MissedSwitches,
+        Counter::RepairedRunning,
+        Counter::RepairedTasks,
+        Counter::Overflows,
+        Counter::BrokenWalks,
+    ]
+    .map(|counter| tracer.counter(counter))
+}

@@ -1,0 +1,300 @@
+//! Loading: the object, sized to the machine and told the kernel's types; each program, or why not.
+
+use std::{fs, os::fd::AsFd as _, path::PathBuf};
+
+use aya::{
+    Btf, Ebpf, EbpfLoader,
+    maps::Map,
+    programs::{BtfTracePoint, FEntry, Iter, ProgramError},
+};
+use psi_common::layout::{MAX_CPUS, MAX_SLOTS};
+
+use crate::{
+    error::Error,
+    hierarchy::Hierarchy,
+    kernel::Kernel,
+    mapped::{MappedArray, MappedMaps},
+    model::{MemstallSource, Source},
+    programs::{self, Kind, ProgramSpec},
+};
+
+/// The BPF object, built from psi-ebpf by `cargo xtask ebpf`.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/psitrace.bpf.o");
+
+/// Slots that a machine gets at least.
+const MIN_SLOTS: u32 = 512;
+/// Cgroups beyond the slots whose ancestor is remembered by id; more are found by walking up at each new task.
+const EXTRA_IDS: u32 = 4096;
+/// What to trace.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `v2`, or the v1 controller whose hierarchy is traced.
+    pub hierarchy: String,
+    /// Number of cgroups with a record of their own; none for twice what exists, at least 512.
+    pub max_cgroups: Option<u32>,
+    /// Another BPF object than the built-in one, for tests.
+    pub object: Option<PathBuf>,
+    /// For tests: ignore every so many context switches; 0 for none.
+    pub drop_switches: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            hierarchy: crate::hierarchy::V2.to_owned(),
+            max_cgroups: None,
+            object: None,
+            drop_switches: 0,
+        }
+    }
+}
+
+/// What became of an optional or required program.
+#[derive(Clone, Debug)]
+pub struct ProgramReport {
+    /// Which.
+    pub spec: ProgramSpec,
+    /// Instructions that the verifier looked at, or why the program is left out.
+    pub outcome: Result<u32, String>,
+}
+
+/// What a machine's kernel lets the tracer use.
+#[derive(Debug)]
+pub struct Probe {
+    /// How large the maps would be.
+    pub sizes: Sizes,
+    /// What became of each program.
+    pub reports: Vec<ProgramReport>,
+    /// Where the figures would come from.
+    pub source: Source,
+}
+
+impl Probe {
+    /// The required programs that do not load, a line each.
+    pub fn required_failures(&self) -> impl Iterator<Item = String> {
+        self.reports.iter().filter_map(|report| {
+            let reason = report.outcome.as_ref().err().filter(|_| report.spec.required)?;
+            Some(
+                Error::Program {
+                    program: report.spec.name.to_owned(),
+                    reason: reason.clone(),
+                }
+                .to_string(),
+            )
+        })
+    }
+}
+
+/// How large the maps are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Possible CPUs.
+    pub cpus: u32,
+    /// Cgroups with a record of their own.
+    pub slots: u32,
+}
+
+impl Sizes {
+    /// For this machine, with `existing` cgroups.
+    ///
+    /// # Errors
+    /// When `max_cgroups` is 0 or too large, or the CPUs cannot be counted.
+    pub fn for_machine(existing: usize, max_cgroups: Option<u32>) -> Result<Self, Error> {
+        let cpus = aya::util::nr_cpus()
+            .map_err(|(path, source)| Error::File {
+                path: path.into(),
+                source,
+            })?
+            .min(MAX_CPUS as usize) as u32;
+        let slots = match max_cgroups {
+            Some(n) if n == 0 || n > MAX_SLOTS => return Err(Error::MaxCgroups(n)),
+            Some(n) => n,
+            None => (existing as u32).saturating_mul(2).clamp(MIN_SLOTS, MAX_SLOTS),
+        };
+        Ok(Self { cpus, slots })
+    }
+
+    /// Bytes that the array maps take: a record of 128 bytes for each CPU and slot, 128 for each CPU, 32 a slot,
+    /// and about 64 for each id of the hash map.
+    pub const fn bytes(self) -> u64 {
+        let (cpus, slots) = (self.cpus as u64, self.slots as u64);
+        cpus * slots * 128 + cpus * 128 + slots * 36 + (slots + EXTRA_IDS as u64) * 64 + 4096
+    }
+}
+
+/// The loaded object.
+pub(crate) struct Loaded {
+    pub(crate) ebpf: Ebpf,
+    pub(crate) source: Source,
+    pub(crate) reports: Vec<ProgramReport>,
+}
+
+/// Loads the object with the best source of memory stalls that the kernel allows.
+pub(crate) fn load(kernel: &Kernel, hierarchy: &Hierarchy, sizes: Sizes, options: &Options) -> Result<Loaded, Error> {
+    let fallback = if kernel.has_memstall_bit() {
+        MemstallSource::TaskBit
+    } else {
+        MemstallSource::Tracepoints
+    };
+    // Whether functions can be hooked is only known by trying.
+    let best = load_with(kernel, hierarchy, sizes, options, MemstallSource::Fentry)?;
+    if best.source.memstall.is_some() {
+        return Ok(best);
+    }
+    let mut loaded = load_with(kernel, hierarchy, sizes, options, fallback)?;
+    loaded.reports.extend(best.reports);
+    Ok(loaded)
+}
+
+/// Loads the object with one source of memory stalls. Where fentry is refused, only that is in the report.
+fn load_with(
+    kernel: &Kernel,
+    hierarchy: &Hierarchy,
+    sizes: Sizes,
+    options: &Options,
+    memstall: MemstallSource,
+) -> Result<Loaded, Error> {
+    let controller = (!hierarchy.is_v2()).then_some(hierarchy.name.as_str());
+    let mut globals = kernel.globals(controller)?;
+    globals.extend([
+        ("HIERARCHY_ID", hierarchy.id),
+        ("SLOTS", sizes.slots),
+        ("MEMSTALL_SOURCE", programs::memstall_global(memstall)),
+        ("DROP_SWITCHES", options.drop_switches),
+    ]);
+    let mut loader = EbpfLoader::new();
+    loader.allow_unsupported_maps();
+    for (name, value) in &globals {
+        loader.override_global(name, value, true);
+    }
+    for (map, entries) in [
+        ("STATE", sizes.cpus * sizes.slots),
+        ("CPUS", sizes.cpus),
+        ("CGROUPS", sizes.slots),
+        ("FREE_SLOTS", sizes.slots),
+        ("CGROUP_IDS", sizes.slots + EXTRA_IDS),
+    ] {
+        loader.map_max_entries(map, entries);
+    }
+    let own = match &options.object {
+        Some(path) => Some(fs::read(path).map_err(Error::file(path))?),
+        None => None,
+    };
+    let mut ebpf = loader
+        .load(own.as_deref().unwrap_or(OBJECT))
+        .map_err(|error| Error::Object(chain(&error)))?;
+    let btf = Btf::from_sys_fs().map_err(|error| Error::Btf(error.to_string()))?;
+
+    let wanted = programs::memstall_family(memstall);
+    let mut reports: Vec<ProgramReport> = Vec::new();
+    for spec in programs::all().filter(|spec| spec.family == wanted || !spec.is_memstall()) {
+        if memstall == MemstallSource::Fentry
+            && spec.family != wanted
+            && reports.iter().any(|r| r.outcome.is_err() && r.spec.is_memstall())
+        {
+            break;
+        }
+        let outcome = if spec.exists(kernel) {
+            load_program(&mut ebpf, spec, &btf)
+        } else {
+            Err("this kernel has no such hook".to_owned())
+        };
+        reports.push(ProgramReport { spec, outcome });
+    }
+    // An entry without its exit is worth nothing, nor the reverse.
+    let failed: Vec<&str> = reports
+        .iter()
+        .filter(|r| r.outcome.is_err())
+        .map(|r| r.spec.name)
+        .collect();
+    for report in &mut reports {
+        if let Some(partner) = report.spec.partner.filter(|partner| failed.contains(partner))
+            && report.outcome.is_ok()
+        {
+            report.outcome = Err(format!("left out with {partner}"));
+        }
+    }
+    let usable = |family| {
+        reports
+            .iter()
+            .any(move |r| r.spec.family == family && r.outcome.is_ok())
+    };
+    let source = Source {
+        memstall: usable(wanted).then_some(memstall),
+        irq: reports
+            .iter()
+            .filter(|r| r.outcome.is_ok())
+            .filter_map(|r| r.spec.irq_kind())
+            .map(str::to_owned)
+            .collect(),
+        hierarchy: hierarchy.name.clone(),
+    };
+    Ok(Loaded { ebpf, source, reports })
+}
+
+/// Loads one program; returns how many instructions the verifier looked at, or the kernel's reason in a line.
+fn load_program(ebpf: &mut Ebpf, spec: ProgramSpec, btf: &Btf) -> Result<u32, String> {
+    let program = ebpf.program_mut(spec.name).ok_or("not in the object")?;
+    let result = match spec.kind {
+        Kind::Tracepoint => <&mut BtfTracePoint>::try_from(&mut *program).and_then(|p| p.load(spec.name, btf)),
+        Kind::Fentry => <&mut FEntry>::try_from(&mut *program).and_then(|p| p.load(spec.name, btf)),
+        Kind::TaskIterator => <&mut Iter>::try_from(&mut *program).and_then(|p| p.load("task", btf)),
+    };
+    result.map_err(|error| reason(&error))?;
+    Ok(program
+        .info()
+        .ok()
+        .and_then(|info| info.verified_instruction_count())
+        .unwrap_or(0))
+}
+
+/// The kernel's reason in a line: the verifier's last words, or the error number's text.
+pub(crate) fn reason(error: &ProgramError) -> String {
+    if let ProgramError::LoadError { io_error, verifier_log } = error {
+        let log = verifier_log.to_string();
+        if std::env::var_os("PSITRACE_VERIFIER_LOG").is_some() {
+            eprintln!("{log}");
+        }
+        let last = log
+            .lines()
+            .rev()
+            .find(|line| !line.is_empty() && !line.starts_with("processed "));
+        return last.map_or_else(|| io_error.to_string(), |last| format!("{io_error}: {last}"));
+    }
+    chain(error)
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !line.contains(&text) {
+            line = format!("{line}: {text}");
+        }
+        cause = error.source();
+    }
+    line.replace('\n', " ")
+}
+
+pub(crate) fn map_all(ebpf: &Ebpf, sizes: Sizes) -> Result<MappedMaps, Error> {
+    fn mapped<T>(ebpf: &Ebpf, map: &'static str, len: u32) -> Result<MappedArray<T>, Error> {
+        let Some(Map::Array(data)) = ebpf.map(map) else {
+            return Err(Error::Object(format!("no array map {map}")));
+        };
+        MappedArray::new(data.fd().as_fd(), len as usize).map_err(|source| Error::Map { map, source })
+    }
+    Ok(MappedMaps {
+        state: mapped(ebpf, "STATE", sizes.cpus * sizes.slots)?,
+        cpus: mapped(ebpf, "CPUS", sizes.cpus)?,
+        cgroups: mapped(ebpf, "CGROUPS", sizes.slots)?,
+        shared: mapped(ebpf, "SHARED", 1)?,
+    })
+}
+
+pub(crate) fn take<M: TryFrom<Map>>(ebpf: &mut Ebpf, name: &str) -> Result<M, Error> {
+    ebpf.take_map(name)
+        .and_then(|map| M::try_from(map).ok())
+        .ok_or_else(|| Error::Object(format!("no usable map {name}")))
+}
