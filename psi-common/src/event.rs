@@ -131,6 +131,16 @@ pub fn forked<T: Task>(child: T) {
     child.parked().replace(0, Parked::NOTHING.0);
 }
 
+/// `sched_process_free`: after the task's last switch. Only lost events leave something of it to take back, and no
+/// walk would find it.
+#[inline(always)]
+pub fn freed<R: Records, T: Task>(records: &R, task: T) {
+    if task.parked_now().class() != 0 {
+        park(records, &task.parked(), Parked::NOTHING, Stamp::UNREAD);
+        records.count(Counter::RepairedTasks);
+    }
+}
+
 /// Compares a CPU's record, `old`, with the task that it runs, and puts it right. `current` is none as in
 /// [`switched`]. Only where no switch can be under way on the CPU: in an interrupt.
 ///

@@ -95,6 +95,7 @@ pub const fn parent_delta(before: u64, after: u64) -> u64 {
 /// The tests are those of the kernel's `test_states` (kernel/sched/psi.c), in terms of the packed counts:
 /// RUNNING is W or O, and RUNNING == MEMSTALL_RUNNING is no P.
 #[inline(always)]
+#[expect(clippy::many_single_char_names, reason = "the counts' own names")]
 pub const fn states(occupied: u64) -> u64 {
     let w = occupied >> (SHIFT_W + WIDE);
     let i = occupied >> (SHIFT_I + WIDE);

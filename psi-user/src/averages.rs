@@ -21,6 +21,7 @@ pub struct Averages {
 
 /// When one group's averages were brought up to date, and when they are due.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_field_names, reason = "the unit belongs into each name")]
 pub struct Schedule {
     last_ns: u64,
     next_ns: u64,

@@ -221,7 +221,7 @@ mod tests {
     fn durations() {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
-        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
         for bad in ["", "5", "s", "1x", "-1s", "0s", "1..2s", "1s ", "99999999h", "é"] {
             assert!(duration(bad).is_err(), "{bad:?} was taken");
         }

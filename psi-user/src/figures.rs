@@ -49,8 +49,8 @@ impl Group {
 }
 
 /// One cgroup's figures, without what is not measured.
-pub(crate) fn pressure(path: &str, id: u64, level: u32, figures: Figures, source: &Source) -> CgroupPressure {
-    let [cpu_some, cpu_full, io_some, io_full, memory_some, memory_full, irq_full] = figures;
+pub(crate) fn pressure(path: &str, id: u64, level: u32, figures: &Figures, source: &Source) -> CgroupPressure {
+    let [cpu_some, cpu_full, io_some, io_full, memory_some, memory_full, irq_full] = *figures;
     CgroupPressure {
         path: path.to_owned(),
         id,

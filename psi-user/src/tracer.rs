@@ -209,7 +209,7 @@ impl Tracer {
                 continue;
             };
             let figures = self.groups[slot as usize].figures(self.flusher.totals(slot), interval_ns);
-            cgroups.push(pressure(path, known.id, known.level, figures, &self.source));
+            cgroups.push(pressure(path, known.id, known.level, &figures, &self.source));
         }
         cgroups.sort_by(|a, b| a.path.split('/').cmp(b.path.split('/')));
         Ok(Snapshot {

@@ -8,10 +8,10 @@ use psi_common::{
 
 use crate::{kernel::Kernel, psi::STATES, tracer::Tracer};
 
-/// The totals of every group, CPU and state.
+/// The totals of every group, CPU and state: the model's and the tracer's.
 pub(crate) fn totals(kernel: &Kernel, tracer: &Tracer, groups: usize) -> (Vec<u64>, Vec<u64>) {
-    let mut model = Vec::new();
-    let mut traced = Vec::new();
+    let count = groups * kernel.cpus() * STATES.len();
+    let (mut model, mut traced) = (Vec::with_capacity(count), Vec::with_capacity(count));
     for group in 0..groups {
         for cpu in 0..kernel.cpus() {
             for (n, &state) in STATES.iter().enumerate() {

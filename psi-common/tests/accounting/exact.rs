@@ -56,12 +56,12 @@ proptest! {
     #![proptest_config(config(400))]
 
     #[test]
-    fn every_integral_is_the_kernels(plan in lossless()) {
+    fn every_integral_is_the_kernels(plan in lossless(300)) {
         run(&plan, Source::Fentry);
     }
 
     #[test]
-    fn without_fentry_cpu_and_io_are_the_kernels(plan in lossless()) {
+    fn without_fentry_cpu_and_io_are_the_kernels(plan in lossless(300)) {
         run(&plan, Source::TaskBit);
     }
 }

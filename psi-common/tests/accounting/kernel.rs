@@ -307,8 +307,15 @@ impl Kernel {
         self.tasks.insert(pid, task);
     }
 
+    /// Lets the wakeups arrive that are on their way to another CPU.
+    pub(crate) fn finish_wakeups(&mut self, hooks: &mut impl Hooks) {
+        while let Some(pid) = self.select(0, |task| task.life == Life::Waking) {
+            self.activate(pid, true, hooks);
+        }
+    }
+
     /// `wake_up_new_task`.
-    fn start(&mut self, pid: u32, cpu: usize, hooks: &mut impl Hooks) {
+    pub(crate) fn start(&mut self, pid: u32, cpu: usize, hooks: &mut impl Hooks) {
         let task = self.task(pid);
         task.psi.cpu = cpu;
         task.life = Life::Runnable;
@@ -483,36 +490,36 @@ impl Kernel {
         }
     }
 
+    /// A part of a walk: `count` tasks after `last_pid`. Returns the last.
+    pub(crate) fn walk_part(&self, last_pid: u32, count: usize, hooks: &mut impl Hooks) -> u32 {
+        let part = self.tasks.range(last_pid + 1..).take(count);
+        part.fold(last_pid, |_, (&pid, task)| {
+            hooks.walk(task);
+            pid
+        })
+    }
+
     /// The model's own check: its counts are those of its tasks.
     pub(crate) fn check_model(&self) {
-        for group in 0..self.groups {
-            for cpu in 0..self.cpus() {
-                let flags: Vec<u32> = self
-                    .tasks
-                    .values()
-                    .filter(|task| task.cpu() == cpu && self.psi.path(task.psi.group).contains(&group))
-                    .map(|task| task.psi.flags)
-                    .collect();
-                let count = |flag| flags.iter().filter(|&flags| flags & flag != 0).count() as u32;
-                let this = self.psi.get(group, cpu);
-                assert_eq!(
-                    (
-                        this.iowait,
-                        this.memstall,
-                        this.running,
-                        this.memstall_running,
-                        u32::from(this.oncpu)
-                    ),
-                    (
-                        count(tsk::IOWAIT),
-                        count(tsk::MEMSTALL),
-                        count(tsk::RUNNING),
-                        count(tsk::MEMSTALL_RUNNING),
-                        count(tsk::ONCPU)
-                    ),
-                    "the model itself is wrong at group {group} cpu {cpu}"
-                );
+        let mut counts = vec![[0u32; 5]; self.groups * self.cpus()];
+        for task in self.tasks.values() {
+            for group in self.psi.path(task.psi.group) {
+                for (bit, count) in counts[group * self.cpus() + task.cpu()].iter_mut().enumerate() {
+                    *count += task.psi.flags >> bit & 1;
+                }
             }
+        }
+        for (index, counts) in counts.iter().enumerate() {
+            let (group, cpu) = (index / self.cpus(), index % self.cpus());
+            let this = self.psi.get(group, cpu);
+            let kept = [
+                this.iowait,
+                this.memstall,
+                this.running,
+                this.memstall_running,
+                this.oncpu.into(),
+            ];
+            assert_eq!(kept, *counts, "the model itself is wrong at group {group} cpu {cpu}");
         }
     }
 }

@@ -6,6 +6,8 @@
 mod compare;
 mod exact;
 mod kernel;
+mod lossy;
 mod plan;
 mod psi;
+mod seeding;
 mod tracer;

@@ -85,22 +85,24 @@ fn step(lost: impl Strategy<Value = u8>) -> impl Strategy<Value = Step> {
     (after(), op(), lost).prop_map(|(after, op, lost)| Step { after, op, lost })
 }
 
-fn plan(lost: impl Strategy<Value = u8>, steps: usize) -> impl Strategy<Value = Plan> {
-    (1..=4usize, parents(), prop::collection::vec(step(lost), 1..steps)).prop_map(|(cpus, parents, steps)| Plan {
-        cpus,
-        parents,
-        steps,
-    })
+fn plan(steps: impl Strategy<Value = Vec<Step>>) -> impl Strategy<Value = Plan> {
+    (1..=4usize, parents(), steps).prop_map(|(cpus, parents, steps)| Plan { cpus, parents, steps })
+}
+
+/// Up to `most` steps without a loss.
+pub(crate) fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(step(Just(0)), 0..most)
 }
 
 /// No event is lost.
-pub(crate) fn lossless() -> impl Strategy<Value = Plan> {
-    plan(Just(0), 300)
+pub(crate) fn lossless(most: usize) -> impl Strategy<Value = Plan> {
+    plan(steps(most))
 }
 
 /// The tracer loses one event in ten.
-pub(crate) fn lossy() -> impl Strategy<Value = Plan> {
-    plan(prop_oneof![9 => Just(0), 1 => any::<u8>()], 300)
+pub(crate) fn lossy(most: usize) -> impl Strategy<Value = Plan> {
+    let lost = prop_oneof![9 => Just(0), 1 => any::<u8>()];
+    plan(prop::collection::vec(step(lost), 0..most))
 }
 
 /// `cases` by default, always the same; PSITRACE_CASES asks for another number, and for new ones every time.

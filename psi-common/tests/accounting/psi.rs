@@ -3,6 +3,8 @@
 //! Written from the kernel's rules (kernel/sched/psi.c: `psi_group_change`, `psi_task_change`, `psi_task_switch`),
 //! not from the tracer.
 
+use std::rc::Rc;
+
 use psi_common::layout::State;
 
 /// A task's PSI flags.
@@ -75,7 +77,7 @@ impl GroupCpu {
 #[derive(Clone, Debug)]
 pub(crate) struct Psi {
     /// Parent of each group; group 0 is the root.
-    parents: Vec<Option<usize>>,
+    parents: Rc<[Option<usize>]>,
     /// By group, then CPU.
     groups: Vec<Vec<GroupCpu>>,
 }
@@ -83,7 +85,7 @@ pub(crate) struct Psi {
 impl Psi {
     pub(crate) fn new(parents: &[Option<usize>], cpus: usize) -> Self {
         Self {
-            parents: parents.to_vec(),
+            parents: parents.into(),
             groups: vec![vec![GroupCpu::default(); cpus]; parents.len()],
         }
     }
@@ -93,8 +95,9 @@ impl Psi {
     }
 
     /// `group` and its ancestors.
-    pub(crate) fn path(&self, group: usize) -> Vec<usize> {
-        std::iter::successors(Some(group), |&group| self.parents[group]).collect()
+    pub(crate) fn path(&self, group: usize) -> impl Iterator<Item = usize> + use<> {
+        let parents = Rc::clone(&self.parents);
+        std::iter::successors(Some(group), move |&group| parents[group])
     }
 
     /// `psi_group_change`. `current_stalls`: the CPU's current task is in a memory stall.

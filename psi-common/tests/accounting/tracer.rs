@@ -316,6 +316,9 @@ impl Hooks for Tracer {
     }
 
     fn freed(&mut self, task: &Task) {
+        if self.storage.contains_key(&task.pid) {
+            self.event(|memory| event::freed(memory, self.track(task)));
+        }
         self.storage.remove(&task.pid);
     }
 

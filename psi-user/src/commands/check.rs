@@ -6,6 +6,7 @@ use psi_user::{
     hierarchy::Hierarchy,
     kernel::{Kernel, VMLINUX_BTF},
     load::Probe,
+    model::MemstallSource,
     privilege,
     tracer::Tracer,
 };
@@ -130,7 +131,7 @@ fn report(tracing: &Tracing) -> Report {
         memstall: probe
             .as_ref()
             .and_then(|probe| probe.source.memstall)
-            .map(|source| source.name()),
+            .map(MemstallSource::name),
         cpus: probe.as_ref().map(|probe| probe.sizes.cpus),
         slots: probe.as_ref().map(|probe| probe.sizes.slots),
         map_bytes: probe.as_ref().map(|probe| probe.sizes.bytes()),
