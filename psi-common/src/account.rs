@@ -58,7 +58,7 @@ pub trait Records {
 }
 
 /// A word that is changed by exchange only.
-pub trait Cell {
+pub trait Cell: Copy {
     /// Puts `new` in and returns what was there. A full barrier.
     fn swap(&self, new: u64) -> u64;
     /// Puts `new` in if `old` is there; says whether it did.
@@ -142,14 +142,14 @@ pub const fn total_at(integral: u64, now: u64) -> u64 {
 
 /// Puts a task that is not running into a new state, whatever its state was.
 #[inline(always)]
-pub fn park<R: Records, C: Cell>(records: &R, task: &C, new: Parked, stamp: Stamp) -> Stamp {
+pub fn park<R: Records, C: Cell>(records: &R, task: C, new: Parked, stamp: Stamp) -> Stamp {
     let old = Parked(task.swap(new.0));
     exchange(records, task, old, new, stamp)
 }
 
 /// [`park`] if the task's state is still `old`; says whether it was.
 #[inline(always)]
-pub fn park_if<R: Records, C: Cell>(records: &R, task: &C, old: Parked, new: Parked) -> bool {
+pub fn park_if<R: Records, C: Cell>(records: &R, task: C, old: Parked, new: Parked) -> bool {
     let replaced = task.replace(old.0, new.0);
     if replaced {
         exchange(records, task, old, new, Stamp::UNREAD);
@@ -159,7 +159,7 @@ pub fn park_if<R: Records, C: Cell>(records: &R, task: &C, old: Parked, new: Par
 
 /// The counts' part of [`park`]: where both states count in the same record it is one add.
 #[inline(always)]
-fn exchange<R: Records, C: Cell>(records: &R, task: &C, old: Parked, new: Parked, stamp: Stamp) -> Stamp {
+fn exchange<R: Records, C: Cell>(records: &R, task: C, old: Parked, new: Parked, stamp: Stamp) -> Stamp {
     let mut stamp = stamp;
     let mut take = contribution(old.class());
     let put = contribution(new.class());
@@ -179,7 +179,7 @@ fn exchange<R: Records, C: Cell>(records: &R, task: &C, old: Parked, new: Parked
 /// Takes a task's contribution back if a count went past its limit: it is then known to contribute nothing, so
 /// nothing is taken back later, until its next event tries again.
 #[inline(always)]
-fn refuse<R: Records, C: Cell>(records: &R, task: &C, new: Parked, stamp: Stamp) -> Stamp {
+fn refuse<R: Records, C: Cell>(records: &R, task: C, new: Parked, stamp: Stamp) -> Stamp {
     let put = contribution(new.class());
     if !stamp.past_limit() || put == 0 || !task.replace(new.0, Parked::NOTHING.0) {
         return stamp;
@@ -190,54 +190,53 @@ fn refuse<R: Records, C: Cell>(records: &R, task: &C, new: Parked, stamp: Stamp)
 
 /// A context switch on `cpu`.
 ///
-/// `running` is the CPU's own word; `prev` is the task that stops with its new state (none if it is the idle task
-/// or unknown), `next` the task that starts (none likewise), `new` what it contributes while running.
-/// What the CPU had on record is taken back exactly, whoever it belonged to, and is returned.
+/// `running` is the CPU's own word; `prev` is the word of the task that stops (none if it is the idle task or unknown)
+/// and `parked` its new state, `next` the word of the task that starts (none likewise) and `new` what that
+/// contributes while running. What the CPU had on record is taken back exactly, whoever it belonged to, and is
+/// returned.
 #[inline(always)]
 pub fn switch<R: Records, C: Cell>(
     records: &R,
     cpu: u32,
-    running: &C,
-    prev: Option<(&C, Parked)>,
-    next: Option<&C>,
+    running: C,
+    prev: Option<C>,
+    parked: Parked,
+    next: Option<C>,
     new: Running,
 ) -> Running {
     let old = Running(running.swap(new.0));
     let mut stamp = Stamp::UNREAD;
 
+    let waited = next.map_or(Parked::NOTHING, |next| Parked(next.swap(Parked::ON_CPU.0)));
     let mut next_delta = contribution(new.class());
-    if let Some(next) = next {
-        let parked = Parked(next.swap(Parked::ON_CPU.0));
-        let take = contribution(parked.class());
-        if parked.cpu() == cpu && parked.slot() == new.slot() {
-            next_delta = next_delta.wrapping_sub(take);
-        } else if take != 0 {
-            stamp = records.add(parked.cpu(), parked.slot(), take.wrapping_neg(), stamp);
-        }
+    let take = contribution(waited.class());
+    if waited.cpu() == cpu && waited.slot() == new.slot() {
+        next_delta = next_delta.wrapping_sub(take);
+    } else if take != 0 {
+        stamp = records.add(waited.cpu(), waited.slot(), take.wrapping_neg(), stamp);
     }
 
+    let stale = prev.map_or(Parked::NOTHING, |prev| Parked(prev.swap(parked.0)));
+    if stale.class() != 0 {
+        // Its switch to this CPU was lost: what it contributed while it waited is still counted.
+        stamp = records.add(
+            stale.cpu(),
+            stale.slot(),
+            contribution(stale.class()).wrapping_neg(),
+            stamp,
+        );
+    }
+    let put = contribution(parked.class());
     let mut prev_slot = old.slot();
     let mut prev_delta = contribution(old.class()).wrapping_neg();
-    if let Some((prev, parked)) = prev {
-        let stale = Parked(prev.swap(parked.0));
-        if stale.class() != 0 {
-            // Its switch to this CPU was lost: what it contributed while it waited is still counted.
-            stamp = records.add(
-                stale.cpu(),
-                stale.slot(),
-                contribution(stale.class()).wrapping_neg(),
-                stamp,
-            );
+    if put != 0 && parked.slot() != prev_slot {
+        if prev_delta != 0 {
+            stamp = records.add(cpu, prev_slot, prev_delta, stamp);
         }
-        if parked.slot() != prev_slot && parked.class() != 0 {
-            if prev_delta != 0 {
-                stamp = records.add(cpu, prev_slot, prev_delta, stamp);
-            }
-            prev_delta = 0;
-            prev_slot = parked.slot();
-        }
-        prev_delta = prev_delta.wrapping_add(contribution(parked.class()));
+        prev_delta = 0;
+        prev_slot = parked.slot();
     }
+    prev_delta = prev_delta.wrapping_add(put);
 
     if prev_slot == new.slot() {
         prev_delta = prev_delta.wrapping_add(next_delta);
@@ -247,7 +246,7 @@ pub fn switch<R: Records, C: Cell>(
     }
     if prev_delta != 0 {
         stamp = records.add(cpu, prev_slot, prev_delta, stamp);
-        if let Some((prev, parked)) = prev {
+        if let Some(prev) = prev {
             refuse(records, prev, parked, stamp);
         }
     }
@@ -258,7 +257,7 @@ pub fn switch<R: Records, C: Cell>(
 ///
 /// For changes from within the task itself (memory stalls), from interrupts and from the audit.
 #[inline(always)]
-pub fn rerun<R: Records, C: Cell>(records: &R, cpu: u32, running: &C, old: Running, new: Running) -> bool {
+pub fn rerun<R: Records, C: Cell>(records: &R, cpu: u32, running: C, old: Running, new: Running) -> bool {
     if !running.replace(old.0, new.0) {
         return false;
     }

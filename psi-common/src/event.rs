@@ -60,7 +60,7 @@ fn started<T: Task>(task: T) -> Running {
 pub fn switched<R, C, T>(
     records: &R,
     cpu: u32,
-    running: &C,
+    running: C,
     prev: Option<T>,
     prev_pid: u32,
     next: Option<T>,
@@ -77,25 +77,23 @@ pub fn switched<R, C, T>(
 }
 
 #[inline(always)]
-fn put_on_cpu<R, C, T>(records: &R, cpu: u32, running: &C, prev: Option<T>, next: Option<T>, next_pid: u32) -> Running
+fn put_on_cpu<R, C, T>(records: &R, cpu: u32, running: C, prev: Option<T>, next: Option<T>, next_pid: u32) -> Running
 where
     R: Records,
     C: Cell,
     T: Task<Cell = C>,
 {
     let new = next.map_or(Running::new(0, 0, next_pid), started);
-    let next = next.map(Task::parked);
-    match prev {
-        Some(prev) => switch(
-            records,
-            cpu,
-            running,
-            Some((&prev.parked(), stopped(prev, cpu))),
-            next.as_ref(),
-            new,
-        ),
-        None => switch(records, cpu, running, None, next.as_ref(), new),
-    }
+    let parked = prev.map_or(Parked::NOTHING, |prev| stopped(prev, cpu));
+    switch(
+        records,
+        cpu,
+        running,
+        prev.map(Task::parked),
+        parked,
+        next.map(Task::parked),
+        new,
+    )
 }
 
 /// `sched_wakeup` and `sched_wakeup_new`, for a task that does not run: the hook tells those apart first.
@@ -104,7 +102,7 @@ pub fn woken<R: Records, T: Task>(records: &R, task: T) {
     // Fires for tasks that wait already, too.
     if task.parked_now().class() & class::W == 0 {
         let waiting = Parked::new(class::waiting(task.stalls_parked()), task.cpu(), task.slot());
-        park(records, &task.parked(), waiting, Stamp::UNREAD);
+        park(records, task.parked(), waiting, Stamp::UNREAD);
     }
 }
 
@@ -122,13 +120,13 @@ pub fn migrated<R: Records, T: Task>(records: &R, task: T, to: u32) {
         // On its way to a wakeup on another CPU: PSI drops its flags here (psi_ttwu_dequeue), the wakeup sets them.
         Parked::NOTHING
     };
-    park(records, &task.parked(), new, Stamp::UNREAD);
+    park(records, task.parked(), new, Stamp::UNREAD);
 }
 
-/// `sched_process_fork`: the child has not been woken yet.
+/// `sched_process_fork`: the child has not been woken yet, so whatever is on record is left from another task.
 #[inline(always)]
-pub fn forked<T: Task>(child: T) {
-    child.parked().replace(0, Parked::NOTHING.0);
+pub fn forked<R: Records, T: Task>(records: &R, child: T) {
+    park(records, child.parked(), Parked::NOTHING, Stamp::UNREAD);
 }
 
 /// `sched_process_free`: after the task's last switch. Only lost events leave something of it to take back, and no
@@ -136,7 +134,7 @@ pub fn forked<T: Task>(child: T) {
 #[inline(always)]
 pub fn freed<R: Records, T: Task>(records: &R, task: T) {
     if task.parked_now().class() != 0 {
-        park(records, &task.parked(), Parked::NOTHING, Stamp::UNREAD);
+        park(records, task.parked(), Parked::NOTHING, Stamp::UNREAD);
         records.count(Counter::RepairedTasks);
     }
 }
@@ -149,7 +147,7 @@ pub fn freed<R: Records, T: Task>(records: &R, task: T) {
 pub fn check_running<R, C, T>(
     records: &R,
     cpu: u32,
-    running: &C,
+    running: C,
     old: Running,
     current: impl FnOnce() -> Option<T>,
     pid: u32,
@@ -172,7 +170,7 @@ where
 /// The running task entered or left a memory stall. A switch in between has told the CPU's record already, since it
 /// looks at the same task.
 #[inline(always)]
-pub fn stall_changed<R, C, T>(records: &R, cpu: u32, running: &C, old: Running, current: T)
+pub fn stall_changed<R, C, T>(records: &R, cpu: u32, running: C, old: Running, current: T)
 where
     R: Records,
     C: Cell,
@@ -193,7 +191,7 @@ where
 ///
 /// `running` is the word of the task's CPU, `on_record` its value.
 #[inline(always)]
-pub fn walked<R, C, T>(records: &R, running: &C, on_record: Running, task: T, parked: Parked)
+pub fn walked<R, C, T>(records: &R, running: C, on_record: Running, task: T, parked: Parked)
 where
     R: Records,
     C: Cell,
@@ -208,14 +206,14 @@ where
 }
 
 #[inline(always)]
-fn walked_running<R, C, T>(records: &R, cpu: u32, running: &C, on_record: Running, task: T, parked: Parked)
+fn walked_running<R, C, T>(records: &R, cpu: u32, running: C, on_record: Running, task: T, parked: Parked)
 where
     R: Records,
     C: Cell,
     T: Task<Cell = C>,
 {
     if parked.0 == 0 {
-        park_if(records, &task.parked(), parked, Parked::ON_CPU);
+        park_if(records, task.parked(), parked, Parked::ON_CPU);
     }
     // Another pid on record: a switch is under way, or was lost; then the next interrupt puts it right.
     if on_record.is_known() && on_record.pid() != task.pid() {
@@ -236,7 +234,7 @@ where
 fn walked_parked<R: Records, T: Task>(records: &R, cpu: u32, on_record: Running, task: T, parked: Parked) {
     let expected = stopped(task, cpu);
     if parked.0 == 0 {
-        park_if(records, &task.parked(), parked, expected);
+        park_if(records, task.parked(), parked, expected);
         return;
     }
     if parked == Parked::ON_CPU {
@@ -253,7 +251,7 @@ fn walked_parked<R: Records, T: Task>(records: &R, cpu: u32, on_record: Running,
         }
         if parked.cpu() == expected.cpu() {
             // The same state in another cgroup: a move, and no fault.
-            park_if(records, &task.parked(), parked, expected);
+            park_if(records, task.parked(), parked, expected);
             return;
         }
     }
@@ -269,7 +267,7 @@ fn trust<T: Task>(task: T) {
 /// A difference may be an event under way: it counts when the next walk sees the very same.
 #[inline(always)]
 fn repair<R: Records, T: Task>(records: &R, task: T, parked: Parked, expected: Parked) {
-    if task.is_suspect(parked) && park_if(records, &task.parked(), parked, expected) {
+    if task.is_suspect(parked) && park_if(records, task.parked(), parked, expected) {
         records.count(Counter::RepairedTasks);
     }
 }

@@ -114,7 +114,7 @@ pub enum Counter {
     RepairedRunning = 1,
     /// Waiting or sleeping tasks put right by the audit.
     RepairedTasks = 2,
-    /// Events on a task without storage.
+    /// Events on a task about which nothing can be kept.
     StorageFailures = 3,
     /// Tasks refused because a count was at its limit.
     Overflows = 4,
@@ -178,10 +178,13 @@ pub struct Shared {
     pub walked: u64,
 }
 
-/// What is kept about one task: the value of the task storage map `TASKS`.
+/// What is kept about one task: index `pid & mask` of the map `TASKS`, or, for a task whose place there is taken, the
+/// value of the task storage map `CROWDED_OUT`. A cacheline of its own.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Task {
+    /// The task_struct that has this entry; 0 for none. Unused in task storage.
+    pub owner: u64,
     /// What the task contributes while it is not running, see [`crate::word::Parked`]; 0 while unknown.
     pub parked: u64,
     /// The css_set for which `slot` was looked up.
@@ -194,6 +197,8 @@ pub struct Task {
     pub memstall: u64,
     /// The parked word that the last audit disagreed with.
     pub suspect: u64,
+    /// Unused.
+    pub reserved: [u64; 2],
 }
 
 const _: () = {
@@ -201,5 +206,5 @@ const _: () = {
     assert!(size_of::<Cpu>() == 128);
     assert!(size_of::<Cgroup>() == 32);
     assert!(size_of::<Shared>() == 64);
-    assert!(size_of::<Task>() == 40);
+    assert!(size_of::<Task>() == 64);
 };

@@ -28,6 +28,7 @@ globals! {
     /// Byte and bit of a bitfield, here and below.
     TASK_IN_IOWAIT: u32 = 0;
     TASK_IN_IOWAIT_MASK: u32 = 0;
+    TASK_EXIT_STATE: u32 = 0;
     /// Only with CONFIG_PSI.
     TASK_IN_MEMSTALL: u32 = ABSENT;
     TASK_IN_MEMSTALL_MASK: u32 = 0;
@@ -48,6 +49,8 @@ globals! {
     HIERARCHY_ID: u32 = 0;
     /// Slots in `CGROUPS`, and for each CPU in `STATE`.
     SLOTS: u32 = 1;
+    /// Entries of `TASKS` less one; a power of two less one.
+    TASK_MASK: u32 = 0;
     /// Flags for looking up a task's storage in any event: 0, or to create it.
     TASK_STORAGE_FLAGS: u32 = 0;
     /// One of [`memstall_source`].

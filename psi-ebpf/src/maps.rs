@@ -31,6 +31,10 @@ pub(crate) static FREE_SLOTS: Stack<u32> = Stack::with_max_entries(1, 0);
 #[map]
 pub(crate) static WAKEUPS: RingBuf = RingBuf::with_byte_size(4096, 0);
 
+/// Index `pid & TASK_MASK`.
+#[map]
+pub(crate) static TASKS: Array<Task> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
 /// Task storage: aya has no type for it, so this is the map's definition as its BTF describes it.
 #[repr(C)]
 pub(crate) struct TaskStorage {
@@ -46,7 +50,7 @@ unsafe impl Sync for TaskStorage {}
 
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".maps")]
-pub(crate) static TASKS: TaskStorage = TaskStorage {
+pub(crate) static CROWDED_OUT: TaskStorage = TaskStorage {
     r#type: ptr::null(),
     key: ptr::null(),
     value: ptr::null(),

@@ -1,7 +1,7 @@
 //! `psi_common::account`'s memory operations on the maps.
 
 use core::intrinsics::{AtomicOrdering::SeqCst, atomic_cxchg, atomic_xadd, atomic_xchg};
-use core::ptr;
+use core::ptr::{self, NonNull};
 
 use aya_ebpf::helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns};
 use psi_common::{
@@ -16,19 +16,33 @@ use crate::{
 };
 
 /// A word in a map, changed by exchange.
-pub(crate) struct Word(pub(crate) *mut u64);
+///
+/// Not null, so that an absent word is the null pointer and not a register without a value, which the verifier does
+/// not take.
+#[derive(Clone, Copy)]
+pub(crate) struct Word(NonNull<u64>);
+
+impl Word {
+    /// # Safety
+    /// `word` must point to an aligned `u64` in a map value.
+    #[inline(always)]
+    pub(crate) const unsafe fn new(word: *mut u64) -> Self {
+        // SAFETY: the caller's promise.
+        Self(unsafe { NonNull::new_unchecked(word) })
+    }
+}
 
 impl Cell for Word {
     #[inline(always)]
     fn swap(&self, new: u64) -> u64 {
-        // SAFETY: a pointer into a map value, 8-byte aligned by the record's layout.
-        unsafe { atomic_xchg::<_, { SeqCst }>(self.0, new) }
+        // SAFETY: as promised to `new`.
+        unsafe { atomic_xchg::<_, { SeqCst }>(self.0.as_ptr(), new) }
     }
 
     #[inline(always)]
     fn replace(&self, old: u64, new: u64) -> bool {
-        // SAFETY: as above.
-        unsafe { atomic_cxchg::<_, { SeqCst }, { SeqCst }>(self.0, old, new).0 == old }
+        // SAFETY: as promised to `new`.
+        unsafe { atomic_cxchg::<_, { SeqCst }, { SeqCst }>(self.0.as_ptr(), old, new).0 == old }
     }
 }
 
@@ -134,8 +148,8 @@ pub(crate) fn this_cpu(cpu: u32) -> Option<*mut Cpu> {
 /// A CPU's word about its running task.
 #[inline(always)]
 pub(crate) fn running(cpu: *mut Cpu) -> Word {
-    // SAFETY: only the address is taken.
-    Word(unsafe { &raw mut (*cpu).running })
+    // SAFETY: a map value.
+    unsafe { Word::new(&raw mut (*cpu).running) }
 }
 
 /// What a CPU's record says that it runs.

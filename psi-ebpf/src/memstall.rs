@@ -9,6 +9,7 @@ use aya_ebpf::{
 use psi_common::event;
 
 use crate::{
+    kernel::Object,
     memory::{Maps, current_cpu, on_record, running, this_cpu},
     task::{self, Tracked},
 };
@@ -49,14 +50,15 @@ pub(crate) fn psi_memstall_leave(ctx: FEntryContext) -> i32 {
 fn current() -> Option<Tracked> {
     // SAFETY: the helper has no arguments.
     let current: *const task_struct = unsafe { bpf_get_current_task_btf() };
-    task::find(current.cast())
+    let current: Object = current.cast();
+    task::find(current, task::pid(current))
 }
 
 #[inline(always)]
 fn tell(this: Tracked) {
     let cpu = current_cpu();
     if let Some(record) = this_cpu(cpu) {
-        event::stall_changed(&Maps, cpu, &running(record), on_record(record), this);
+        event::stall_changed(&Maps, cpu, running(record), on_record(record), this);
     }
 }
 

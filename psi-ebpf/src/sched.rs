@@ -32,18 +32,21 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     event::switched(
         &Maps,
         cpu,
-        &running(this),
+        running(this),
         unless_idle(prev, prev_pid),
         prev_pid,
         unless_idle(next, next_pid),
         next_pid,
     );
+    if prev_pid != 0 {
+        task::release_dead(prev, prev_pid);
+    }
     0
 }
 
 #[inline(always)]
 fn unless_idle(task: Object, pid: u32) -> Option<Tracked> {
-    if pid == 0 { None } else { task::find(task) }
+    if pid == 0 { None } else { task::find(task, pid) }
 }
 
 /// `sched_wakeup(p)`: at most the target's run queue lock, on any CPU.
@@ -62,7 +65,7 @@ pub(crate) fn sched_wakeup_new(ctx: BtfTracePointContext) -> i32 {
 fn wake(p: Object) -> i32 {
     // Fires for tasks that run already: a wakeup that met them before they slept.
     if !task::on_cpu(p)
-        && let Some(p) = task::find(p)
+        && let Some(p) = task::find(p, task::pid(p))
     {
         event::woken(&Maps, p);
     }
@@ -72,17 +75,19 @@ fn wake(p: Object) -> i32 {
 /// `sched_migrate_task(p, dest_cpu)`: before the move; at most the source's run queue lock, on any CPU.
 #[btf_tracepoint(function = "sched_migrate_task")]
 pub(crate) fn sched_migrate_task(ctx: BtfTracePointContext) -> i32 {
-    if let Some(p) = task::find(ctx.arg(0)) {
+    let p: Object = ctx.arg(0);
+    if let Some(p) = task::find(p, task::pid(p)) {
         event::migrated(&Maps, p, ctx.arg(1));
     }
     0
 }
 
-/// `sched_process_fork(parent, child)`: no run queue lock, so the place to create storage.
+/// `sched_process_fork(parent, child)`: no run queue lock, so storage can be created.
 #[btf_tracepoint(function = "sched_process_fork")]
 pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
-    if let Some(child) = task::find_or_create(ctx.arg(1)) {
-        event::forked(child);
+    let child: Object = ctx.arg(1);
+    if let Some(child) = task::find_or_create(child, task::pid(child)) {
+        event::forked(&Maps, child);
     }
     0
 }
@@ -97,12 +102,12 @@ pub(crate) fn check_running(cpu: u32, this: *mut Cpu) {
     let current: Object = current.cast();
     let pid = task::pid(current);
     let old = on_record(this);
-    let right = event::check_running(&Maps, cpu, &running(this), old, || unless_idle(current, pid), pid);
+    let right = event::check_running(&Maps, cpu, running(this), old, || unless_idle(current, pid), pid);
     if right && kernel::MEMSTALL_SOURCE.load() == memstall_source::TASK_BIT && old.class() != 0 {
         // Without fentry a running task's stall shows at reclaim tracepoints only, and here.
         let new = Running::new(class::running(task::in_memstall_bit(current)), old.slot(), pid);
         if new != old {
-            rerun(&Maps, cpu, &running(this), old, new);
+            rerun(&Maps, cpu, running(this), old, new);
         }
     }
 }

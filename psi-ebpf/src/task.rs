@@ -1,12 +1,13 @@
 //! One task: its storage, its cgroup's slot, what it contributes.
 
-use core::ptr;
+use core::ptr::{self, NonNull};
 
 use aya_ebpf::{
     bindings::{BPF_LOCAL_STORAGE_GET_F_CREATE, task_struct},
     helpers::generated::bpf_task_storage_get,
 };
 use psi_common::{
+    account::Cell as _,
     event,
     layout::{Counter, Task},
     word::Parked,
@@ -15,7 +16,7 @@ use psi_common::{
 use crate::{
     cgroup,
     kernel::{self, Object, bit, member, memstall_source},
-    maps::TASKS,
+    maps::{CROWDED_OUT, TASKS},
     memory::{Word, count},
 };
 
@@ -24,42 +25,86 @@ use crate::{
 pub(crate) struct Tracked {
     /// The kernel's task_struct.
     pub(crate) task: Object,
-    /// Its storage.
-    pub(crate) storage: *mut Task,
+    /// Its record. Not null, so that no task is the null pointer and not a register without a value, which the verifier
+    /// does not take.
+    record: NonNull<Task>,
 }
 
 /// Looks a task up, from any event.
 ///
-/// Where the kernel's storage allocator works under any lock (since 6.4) a task that has no storage gets it here:
-/// some tasks are seen by neither fork nor the walk. Elsewhere it is created at fork and in the walk only.
+/// A task that nothing was known of yet takes its place in `TASKS` here: that allocates nothing, so it is safe under
+/// any lock. Only where another live task has the place is there task storage, which is created here where the
+/// kernel's allocator works under any lock (since 6.4), and elsewhere at fork and in the walk.
 #[inline(always)]
-pub(crate) fn find(task: Object) -> Option<Tracked> {
-    get(task, kernel::TASK_STORAGE_FLAGS.load().into())
+pub(crate) fn find(task: Object, pid: u32) -> Option<Tracked> {
+    find_with(task, pid, kernel::TASK_STORAGE_FLAGS.load().into())
 }
 
 /// As [`find`], from where storage can always be created.
 #[inline(always)]
-pub(crate) fn find_or_create(task: Object) -> Option<Tracked> {
-    get(task, BPF_LOCAL_STORAGE_GET_F_CREATE.into())
+pub(crate) fn find_or_create(task: Object, pid: u32) -> Option<Tracked> {
+    find_with(task, pid, BPF_LOCAL_STORAGE_GET_F_CREATE.into())
 }
 
 #[inline(always)]
-fn get(task: Object, flags: u64) -> Option<Tracked> {
+fn find_with(task: Object, pid: u32, flags: u64) -> Option<Tracked> {
+    if let Some(record) = TASKS.get_ptr_mut(pid & kernel::TASK_MASK.load()) {
+        // SAFETY: a map value.
+        let owner = unsafe { ptr::read_volatile(&raw const (*record).owner) };
+        if owner == task as u64 || owner == 0 && claim(record, task) {
+            return Tracked::new(task, record);
+        }
+    }
     // SAFETY: the verifier checks that `task` is a task it knows.
-    let storage = unsafe {
+    let record = unsafe {
         bpf_task_storage_get(
-            (&raw const TASKS).cast_mut().cast(),
+            (&raw const CROWDED_OUT).cast_mut().cast(),
             task.cast_mut().cast::<task_struct>(),
             ptr::null_mut(),
             flags,
         )
     }
     .cast::<Task>();
-    if storage.is_null() {
+    let found = Tracked::new(task, record);
+    if found.is_none() {
         count(Counter::StorageFailures);
-        return None;
     }
-    Some(Tracked { task, storage })
+    found
+}
+
+#[inline(always)]
+fn claim(record: *mut Task, task: Object) -> bool {
+    // SAFETY: a map value.
+    unsafe { Word::new(&raw mut (*record).owner) }.replace(0, task as u64)
+}
+
+/// Gives the place in `TASKS` of a task back that stops for the last time.
+///
+/// A dying task may still sleep and be woken once more: it then takes a place again.
+#[inline(always)]
+pub(crate) fn release_dead(task: Object, pid: u32) {
+    // SAFETY: a task.
+    if unsafe { member::<u32>(task, &kernel::TASK_EXIT_STATE) } == 0 {
+        return;
+    }
+    let Some(record) = TASKS.get_ptr_mut(pid & kernel::TASK_MASK.load()) else {
+        return;
+    };
+    // SAFETY: a map value. Its parked word contributes nothing any more, or the next event's exchange would see it.
+    unsafe {
+        if ptr::read_volatile(&raw const (*record).owner) != task as u64
+            || Parked(ptr::read_volatile(&raw const (*record).parked)).class() != 0
+        {
+            return;
+        }
+        ptr::write_volatile(&raw mut (*record).parked, 0);
+        ptr::write_volatile(&raw mut (*record).css_set, 0);
+        ptr::write_volatile(&raw mut (*record).memstall, 0);
+        ptr::write_volatile(&raw mut (*record).in_reclaim, 0);
+        ptr::write_volatile(&raw mut (*record).suspect, 0);
+        // Last: from here on another task may take the place.
+        ptr::write_volatile(&raw mut (*record).owner, 0);
+    }
 }
 
 /// The pid of a task; 0 for an idle task.
@@ -87,31 +132,39 @@ pub(crate) fn in_memstall_bit(task: Object) -> bool {
 }
 
 impl Tracked {
+    #[inline(always)]
+    fn new(task: Object, record: *mut Task) -> Option<Self> {
+        Some(Self {
+            task,
+            record: NonNull::new(record)?,
+        })
+    }
+
     /// Stack address of the outermost memory stall's flags word, 0 outside of a stall.
     #[inline(always)]
     pub(crate) fn memstall(self) -> u64 {
         // SAFETY: a map value.
-        unsafe { ptr::read_volatile(&raw const (*self.storage).memstall) }
+        unsafe { ptr::read_volatile(&raw const (*self.record.as_ptr()).memstall) }
     }
 
     /// Changed by the task itself only, and by the walk that seeds it.
     #[inline(always)]
     pub(crate) fn set_memstall(self, flags: u64) {
         // SAFETY: a map value.
-        unsafe { ptr::write_volatile(&raw mut (*self.storage).memstall, flags) };
+        unsafe { ptr::write_volatile(&raw mut (*self.record.as_ptr()).memstall, flags) };
     }
 
     #[inline(always)]
     fn in_reclaim(self) -> bool {
         // SAFETY: a map value.
-        unsafe { ptr::read_volatile(&raw const (*self.storage).in_reclaim) != 0 }
+        unsafe { ptr::read_volatile(&raw const (*self.record.as_ptr()).in_reclaim) != 0 }
     }
 
     /// Changed by the task itself only.
     #[inline(always)]
     pub(crate) fn set_in_reclaim(self, active: bool) {
         // SAFETY: a map value.
-        unsafe { ptr::write_volatile(&raw mut (*self.storage).in_reclaim, active.into()) };
+        unsafe { ptr::write_volatile(&raw mut (*self.record.as_ptr()).in_reclaim, active.into()) };
     }
 }
 
@@ -182,26 +235,26 @@ impl event::Task for Tracked {
 
     #[inline(always)]
     fn slot(self) -> u32 {
-        cgroup::slot_of(self.task, self.storage)
+        cgroup::slot_of(self.task, self.record.as_ptr())
     }
 
     #[inline(always)]
     fn parked(self) -> Word {
-        // SAFETY: only the address is taken.
-        Word(unsafe { &raw mut (*self.storage).parked })
+        // SAFETY: a map value.
+        unsafe { Word::new(&raw mut (*self.record.as_ptr()).parked) }
     }
 
     #[inline(always)]
     fn parked_now(self) -> Parked {
         // SAFETY: a map value.
-        Parked(unsafe { ptr::read_volatile(&raw const (*self.storage).parked) })
+        Parked(unsafe { ptr::read_volatile(&raw const (*self.record.as_ptr()).parked) })
     }
 
     #[inline(always)]
     fn is_suspect(self, parked: Parked) -> bool {
         // SAFETY: a map value, used by the walk only.
         unsafe {
-            let suspect = &raw mut (*self.storage).suspect;
+            let suspect = &raw mut (*self.record.as_ptr()).suspect;
             let again = ptr::read_volatile(suspect) == parked.0;
             ptr::write_volatile(suspect, if again { 0 } else { parked.0 });
             again

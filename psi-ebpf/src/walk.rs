@@ -28,7 +28,7 @@ pub(crate) extern "C" fn walk_tasks(ctx: *const IterTask) -> i32 {
     let Some(shared) = SHARED.get_ptr_mut(0) else { return 0 };
     // SAFETY: a map value; one walk at a time, by userspace's doing.
     unsafe { (*shared).walked += 1 };
-    let Some(tracked) = task::find_or_create(object) else {
+    let Some(tracked) = task::find_or_create(object, task::pid(object)) else {
         return 0;
     };
     let parked = tracked.parked_now();
@@ -42,7 +42,7 @@ pub(crate) extern "C" fn walk_tasks(ctx: *const IterTask) -> i32 {
         tracked.set_memstall(1);
     }
     if let Some(this) = this_cpu(cpu) {
-        event::walked(&Maps, &running(this), on_record(this), tracked, parked);
+        event::walked(&Maps, running(this), on_record(this), tracked, parked);
     }
     0
 }

@@ -23,6 +23,9 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/psitrace.bpf.o");
 
 /// Slots that a machine gets at least.
 const MIN_SLOTS: u32 = 512;
+/// Bounds of the table of tasks: 1 MiB to 64 MiB.
+const MIN_TASKS: u32 = 1 << 14;
+const MAX_TASKS: u32 = 1 << 20;
 /// Cgroups beyond the slots whose ancestor is remembered by id; more are found by walking up at each new task.
 const EXTRA_IDS: u32 = 4096;
 /// What to trace.
@@ -92,13 +95,16 @@ pub struct Sizes {
     pub cpus: u32,
     /// Cgroups with a record of their own.
     pub slots: u32,
+    /// Places in the table of tasks, a power of two. A task whose place is taken is kept in task storage, which is
+    /// slower: so there are many more than tasks.
+    pub tasks: u32,
 }
 
 impl Sizes {
     /// For this machine, with `existing` cgroups.
     ///
     /// # Errors
-    /// When `max_cgroups` is 0 or too large, or the CPUs cannot be counted.
+    /// When `max_cgroups` is 0 or too large for this many CPUs, or the CPUs cannot be counted.
     pub fn for_machine(existing: usize, max_cgroups: Option<u32>) -> Result<Self, Error> {
         let cpus = aya::util::nr_cpus()
             .map_err(|(path, source)| Error::File {
@@ -107,19 +113,43 @@ impl Sizes {
             })?
             .min(MAX_CPUS as usize) as u32;
         let slots = match max_cgroups {
-            Some(n) if n == 0 || n > MAX_SLOTS => return Err(Error::MaxCgroups(n)),
+            Some(n) if n == 0 || n > MAX_SLOTS || cpus.checked_mul(n).is_none() => return Err(Error::MaxCgroups(n)),
             Some(n) => n,
             None => (existing as u32).saturating_mul(2).clamp(MIN_SLOTS, MAX_SLOTS),
         };
-        Ok(Self { cpus, slots })
+        let tasks = existing_tasks()
+            .saturating_mul(8)
+            .clamp(MIN_TASKS, MAX_TASKS)
+            .min(pid_max());
+        Ok(Self {
+            cpus,
+            slots,
+            tasks: tasks.next_power_of_two(),
+        })
     }
 
-    /// Bytes that the array maps take: a record of 128 bytes for each CPU and slot, 128 for each CPU, 32 a slot,
-    /// and about 64 for each id of the hash map.
+    /// Bytes that the maps take: a record of 128 bytes for each CPU and slot, 128 for each CPU, 36 a slot, 64 for each
+    /// place of a task, and about 64 for each id of the hash map.
     pub const fn bytes(self) -> u64 {
-        let (cpus, slots) = (self.cpus as u64, self.slots as u64);
-        cpus * slots * 128 + cpus * 128 + slots * 36 + (slots + EXTRA_IDS as u64) * 64 + 4096
+        let (cpus, slots, tasks) = (self.cpus as u64, self.slots as u64, self.tasks as u64);
+        cpus * slots * 128 + cpus * 128 + slots * 36 + tasks * 64 + (slots + EXTRA_IDS as u64) * 64 + 4096
     }
+}
+
+/// Number of tasks that exist: in the fourth field of /proc/loadavg, after the slash.
+fn existing_tasks() -> u32 {
+    let loadavg = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let tasks = loadavg
+        .split_whitespace()
+        .nth(3)
+        .and_then(|field| field.split_once('/')?.1.parse().ok());
+    tasks.unwrap_or(MIN_TASKS)
+}
+
+/// Pids are below this.
+fn pid_max() -> u32 {
+    let limit = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
+    limit.trim().parse().unwrap_or(MAX_TASKS)
 }
 
 /// The loaded object.
@@ -159,6 +189,7 @@ fn load_with(
     globals.extend([
         ("HIERARCHY_ID", hierarchy.id),
         ("SLOTS", sizes.slots),
+        ("TASK_MASK", sizes.tasks - 1),
         ("MEMSTALL_SOURCE", programs::memstall_global(memstall)),
         ("DROP_SWITCHES", options.drop_switches),
     ]);
@@ -170,6 +201,7 @@ fn load_with(
     for (map, entries) in [
         ("STATE", sizes.cpus * sizes.slots),
         ("CPUS", sizes.cpus),
+        ("TASKS", sizes.tasks),
         ("CGROUPS", sizes.slots),
         ("FREE_SLOTS", sizes.slots),
         ("CGROUP_IDS", sizes.slots + EXTRA_IDS),
@@ -248,6 +280,9 @@ fn load_program(ebpf: &mut Ebpf, spec: ProgramSpec, btf: &Btf) -> Result<u32, St
         .unwrap_or(0))
 }
 
+/// What the verifier says after its verdict.
+const STATISTICS: [&str; 3] = ["processed ", "stack depth ", "verification time "];
+
 /// The kernel's reason in a line: the verifier's last words, or the error number's text.
 pub(crate) fn reason(error: &ProgramError) -> String {
     if let ProgramError::LoadError { io_error, verifier_log } = error {
@@ -258,7 +293,7 @@ pub(crate) fn reason(error: &ProgramError) -> String {
         let last = log
             .lines()
             .rev()
-            .find(|line| !line.is_empty() && !line.starts_with("processed "));
+            .find(|line| !line.is_empty() && !STATISTICS.iter().any(|start| line.starts_with(start)));
         return last.map_or_else(|| io_error.to_string(), |last| format!("{io_error}: {last}"));
     }
     chain(error)

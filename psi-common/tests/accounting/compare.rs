@@ -2,7 +2,7 @@
 
 use psi_common::{
     account::total_at,
-    layout::Counter,
+    layout::{Counter, State},
     word::{Parked, Running, contribution, occupied, parent_delta},
 };
 
@@ -26,10 +26,10 @@ pub(crate) fn totals(kernel: &Kernel, tracer: &Tracer, groups: usize) -> (Vec<u6
     (model, traced)
 }
 
-/// Which integral `index` of [`totals`] is.
-pub(crate) fn describe(index: usize, cpus: usize) -> String {
+/// Which integral `index` of [`totals`] is: its group, CPU and state.
+pub(crate) fn which(index: usize, cpus: usize) -> (usize, usize, State) {
     let (state, rest) = (index % STATES.len(), index / STATES.len());
-    format!("group {} cpu {} {:?}", rest / cpus, rest % cpus, STATES[state])
+    (rest / cpus, rest % cpus, STATES[state])
 }
 
 /// Zero or not zero of every count: W, I, M, P, O, Q.
@@ -51,8 +51,19 @@ pub(crate) fn counts(kernel: &Kernel, tracer: &Tracer, group: usize, cpu: usize)
 
 /// Each record's word is what the tasks, the CPUs and the children's words add up to.
 pub(crate) fn check_words(kernel: &Kernel, tracer: &Tracer, parents: &[Option<usize>]) {
+    check_words_with(kernel, tracer, parents, (0, 0, 0));
+}
+
+/// As [`check_words`], with a word of tasks that nobody knows, in one group on one CPU.
+pub(crate) fn check_words_with(
+    kernel: &Kernel,
+    tracer: &Tracer,
+    parents: &[Option<usize>],
+    (group, cpu, word): (usize, usize, u64),
+) {
     let cpus = kernel.cpus();
     let mut sums = vec![vec![0u64; cpus]; parents.len()];
+    sums[group][cpu] = word;
     for storage in tracer.storage.values() {
         let parked = Parked(storage.parked.get());
         let sum = &mut sums[parked.slot() as usize][parked.cpu() as usize];

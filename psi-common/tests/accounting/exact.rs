@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use psi_common::layout::State;
 
 use crate::{
-    compare::{check_words, counts, describe, faults, totals},
+    compare::{check_words, counts, faults, totals, which},
     kernel::{Hooks, Kernel},
     plan::{Plan, config, lossless},
     psi::STATES,
@@ -21,7 +21,7 @@ fn compare(kernel: &Kernel, tracer: &Tracer, plan: &Plan, source: Source, step: 
     let (model, traced) = totals(kernel, tracer, groups);
     for (index, (model, traced)) in model.iter().zip(&traced).enumerate() {
         if is_exact(source, STATES[index % STATES.len()]) {
-            assert_eq!(model, traced, "{} after {step:?}", describe(index, plan.cpus));
+            assert_eq!(model, traced, "{:?} after {step:?}", which(index, plan.cpus));
         }
     }
     for group in 0..groups {

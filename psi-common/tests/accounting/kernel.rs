@@ -149,6 +149,8 @@ pub(crate) struct Kernel {
     next_pid: u32,
     /// Whether the tracer walks over the tasks right after a move.
     pub(crate) walks_after_moves: bool,
+    /// How many memory stalls of a task may be open at one time.
+    pub(crate) most_stalls: u64,
 }
 
 const MOST_TASKS: usize = 30;
@@ -164,6 +166,7 @@ impl Kernel {
             groups: parents.len(),
             next_pid: 1,
             walks_after_moves: true,
+            most_stalls: 3,
         }
     }
 
@@ -429,11 +432,11 @@ impl Kernel {
 
     fn memstall_enter(&mut self, cpu: usize, reclaim: bool, hooks: &mut impl Hooks) {
         let Some(pid) = self.current[cpu] else { return };
-        let task = self.task(pid);
-        let depth = task.stalls.len() as u64;
-        if depth == 3 {
+        let depth = self.tasks[&pid].stalls.len() as u64;
+        if depth >= self.most_stalls {
             return;
         }
+        let task = self.task(pid);
         let stall = Stall {
             address: STACK_TOP - 64 * depth,
             nested: task.psi.in_memstall,

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use psi_common::layout::Counter;
 
 use crate::{
-    compare::{check_words, counts, describe, faults, totals},
+    compare::{check_words, counts, faults, totals, which},
     kernel::{Hooks, Kernel, Leave, Task},
     plan::{Plan, Step, config, lossy, steps},
     tracer::{Source, Tracer},
@@ -133,8 +133,8 @@ fn run(plan: &Plan, after: &[Step], by_switch: bool) {
             assert_eq!(
                 model[index] - model_then[index],
                 traced[index] - traced_then[index],
-                "{} after {step:?}",
-                describe(index, plan.cpus)
+                "{:?} after {step:?}",
+                which(index, plan.cpus)
             );
         }
     }
@@ -199,7 +199,11 @@ fn two_walks_repair_a_lost_sleep() {
     kernel.switch(0, Leave::Waits, None, &mut lose(&mut tracer));
     kernel.tick(0, &mut tracer);
     kernel.walk(&mut tracer);
-    assert_eq!(tracer.counter(Counter::RepairedTasks), 0, "it might be an event under way");
+    assert_eq!(
+        tracer.counter(Counter::RepairedTasks),
+        0,
+        "it might be an event under way"
+    );
     kernel.walk(&mut tracer);
     assert_eq!(tracer.counter(Counter::RepairedTasks), 1);
     assert_eq!(wrong_counts(&kernel, &tracer, 1), None);

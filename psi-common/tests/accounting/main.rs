@@ -6,6 +6,7 @@
 mod compare;
 mod exact;
 mod kernel;
+mod limits;
 mod lossy;
 mod plan;
 mod psi;

@@ -73,6 +73,16 @@ impl GroupCpu {
     }
 }
 
+/// Tasks that only stand there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standing {
+    pub(crate) waiting: u32,
+    /// Asleep in iowait.
+    pub(crate) iowait: u32,
+    /// Asleep in a memory stall.
+    pub(crate) memstall: u32,
+}
+
 /// All groups of all CPUs.
 #[derive(Clone, Debug)]
 pub(crate) struct Psi {
@@ -118,6 +128,17 @@ impl Psi {
         this.oncpu = (this.oncpu && clear & tsk::ONCPU == 0) || set & tsk::ONCPU != 0;
         this.reclaiming = current_stalls;
         this.active = this.test_states();
+    }
+
+    /// Adds tasks that stay as they are.
+    pub(crate) fn stand(&mut self, group: usize, cpu: usize, standing: Standing, now: u64) {
+        for group in self.path(group) {
+            let this = &mut self.groups[group][cpu];
+            this.running += standing.waiting;
+            this.iowait += standing.iowait;
+            this.memstall += standing.memstall;
+            self.group_change(group, cpu, 0, 0, now, false);
+        }
     }
 
     /// `psi_task_change`.

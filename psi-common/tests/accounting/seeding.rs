@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use crate::{
-    compare::{check_words, counts, describe, faults, totals},
+    compare::{check_words, counts, faults, totals, which},
     kernel::{Hooks, Kernel, Op, Task},
     plan::{Plan, Step, config, lossless, steps},
     tracer::{Source, Tracer},
@@ -26,14 +26,23 @@ impl Hooks for Detached {
     fn clock(&mut self, _: u64) {}
 }
 
-/// Whether the tracer would have to know of the op from before, or runs the walk itself.
-fn is_for_later(op: &Op) -> bool {
-    matches!(op, Op::Move { .. } | Op::Walk | Op::Memstall { .. })
+/// A case without some of its ops.
+fn without(mut steps: Vec<Step>, unwanted: impl Fn(&Op) -> bool) -> Vec<Step> {
+    steps.retain(|step| !unwanted(&step.op));
+    steps
 }
 
-fn run(plan: &Plan, during: &[Step], after: &[Step], tasks_a_step: usize) {
+fn is_walk(op: &Op) -> bool {
+    // The tracer walks after a move.
+    matches!(op, Op::Move { .. } | Op::Walk)
+}
+
+fn is_stall(op: &Op) -> bool {
+    matches!(op, Op::Memstall { .. })
+}
+
+fn run(mut kernel: Kernel, plan: &Plan, during: &[Step], after: &[Step], tasks_a_step: usize) {
     let groups = plan.parents.len();
-    let mut kernel = Kernel::new(&plan.parents, plan.cpus);
     for step in &plan.steps {
         kernel.pass(step.after.into(), &mut Detached);
         kernel.apply(&step.op, &mut Detached);
@@ -44,9 +53,7 @@ fn run(plan: &Plan, during: &[Step], after: &[Step], tasks_a_step: usize) {
     let mut last_pid = 0;
     for step in during {
         kernel.pass(step.after.into(), &mut tracer);
-        if !is_for_later(&step.op) {
-            kernel.apply(&step.op, &mut tracer);
-        }
+        kernel.apply(&step.op, &mut tracer);
         last_pid = kernel.walk_part(last_pid, tasks_a_step, &mut tracer);
         check_words(&kernel, &tracer, &plan.parents);
     }
@@ -73,8 +80,8 @@ fn run(plan: &Plan, during: &[Step], after: &[Step], tasks_a_step: usize) {
             assert_eq!(
                 model[index] - model_then[index],
                 traced[index] - traced_then[index],
-                "{} after {step:?}",
-                describe(index, plan.cpus)
+                "{:?} after {step:?}",
+                which(index, plan.cpus)
             );
         }
     }
@@ -86,11 +93,22 @@ proptest! {
 
     #[test]
     fn one_walk_seeds_all_counts(
-        plan in lossless(100),
+        mut plan in lossless(100),
         during in steps(30),
         after in steps(60),
         tasks_a_step in 1..4usize,
     ) {
-        run(&plan, &during, &after, tasks_a_step);
+        // A stall from before is told by the walk alone, and only if no event of the task came first.
+        plan.steps = without(plan.steps, is_stall);
+        let kernel = Kernel::new(&plan.parents, plan.cpus);
+        run(kernel, &plan, &without(during, is_walk), &after, tasks_a_step);
+    }
+
+    #[test]
+    fn one_walk_seeds_stalls(plan in lossless(100), after in steps(60)) {
+        // The end of a stall within one from before ends both.
+        let mut kernel = Kernel::new(&plan.parents, plan.cpus);
+        kernel.most_stalls = 1;
+        run(kernel, &plan, &[], &after, 1);
     }
 }

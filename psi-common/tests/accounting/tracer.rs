@@ -246,7 +246,7 @@ impl Tracer {
             event::stall_changed(
                 memory,
                 cpu as u32,
-                &Word(&self.running[cpu]),
+                Word(&self.running[cpu]),
                 self.running_now(cpu),
                 self.track(task),
             );
@@ -257,7 +257,7 @@ impl Tracer {
 impl Hooks for Tracer {
     fn fork(&mut self, child: &Task) {
         self.create(child);
-        self.event(|_| event::forked(self.track(child)));
+        self.event(|memory| event::forked(memory, self.track(child)));
     }
 
     fn wakeup(&mut self, task: &Task) {
@@ -281,7 +281,7 @@ impl Hooks for Tracer {
             event::switched(
                 memory,
                 cpu as u32,
-                &Word(&self.running[cpu]),
+                Word(&self.running[cpu]),
                 prev.map(|task| self.track(task)),
                 pid(prev),
                 next.map(|task| self.track(task)),
@@ -331,7 +331,7 @@ impl Hooks for Tracer {
             event::check_running(
                 memory,
                 cpu as u32,
-                &Word(&self.running[cpu]),
+                Word(&self.running[cpu]),
                 old,
                 || current.map(|task| self.track(task)),
                 current.map_or(0, |task| task.pid),
@@ -344,7 +344,7 @@ impl Hooks for Tracer {
         {
             let new = Running::new(class::running(current.psi.in_memstall), old.slot(), current.pid);
             if new != old {
-                self.event(|memory| account::rerun(memory, cpu as u32, &Word(&self.running[cpu]), old, new));
+                self.event(|memory| account::rerun(memory, cpu as u32, Word(&self.running[cpu]), old, new));
             }
         }
     }
@@ -358,13 +358,7 @@ impl Hooks for Tracer {
             tracked.storage.memstall.set(1);
         }
         self.event(|memory| {
-            event::walked(
-                memory,
-                &Word(&self.running[cpu]),
-                self.running_now(cpu),
-                tracked,
-                parked,
-            );
+            event::walked(memory, Word(&self.running[cpu]), self.running_now(cpu), tracked, parked);
         });
     }
 
