@@ -1,6 +1,6 @@
 //! Which cgroup has which slot: given out at load and by the BPF programs at mkdir, taken back here.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use psi_common::{
     account::{Records as _, Stamp},
@@ -38,6 +38,8 @@ pub(crate) struct Slots {
     known: Vec<Option<Known>>,
     hierarchy: Hierarchy,
     changes_seen: Option<u64>,
+    /// Slots whose cgroup's path is not known yet.
+    nameless: Vec<u32>,
     /// Slots that wait to be freed.
     released: Vec<u32>,
 }
@@ -48,6 +50,7 @@ impl Slots {
             known: vec![None; slots],
             hierarchy,
             changes_seen: None,
+            nameless: Vec::new(),
             released: Vec::new(),
         }
     }
@@ -103,11 +106,11 @@ impl Slots {
     /// Takes over what the BPF programs have changed; does nothing when they changed nothing.
     pub(crate) fn refresh(&mut self, maps: &MappedMaps, now_ns: u64) {
         let changes = maps.cgroup_changes();
-        if self.changes_seen == Some(changes) {
+        let mut nameless = std::mem::take(&mut self.nameless);
+        if self.changes_seen == Some(changes) && nameless.is_empty() {
             return;
         }
         self.changes_seen = Some(changes);
-        let mut nameless = Vec::new();
         for slot in 0..self.known.len() as u32 {
             let Some(entry) = maps.cgroup(slot) else { continue };
             if entry.state == slot_state::FREE {
@@ -130,9 +133,12 @@ impl Slots {
                 self.released.push(slot);
             }
         }
-        // Parents first, so that a child finds its parent's path.
-        nameless.sort_by_key(|&slot| self.get(slot).map(|known| known.level));
+        // Parents first, so that a child finds its parent's path; siblings together.
+        nameless.sort_by_key(|&slot| self.get(slot).map(|known| (known.level, known.parent)));
         self.name(&nameless);
+        // The kernel tells of a new cgroup just before its directory can be seen (cgroup_mkdir): look again.
+        nameless.retain(|&slot| self.get(slot).is_some_and(|known| known.exists && known.path.is_none()));
+        self.nameless = nameless;
     }
 
     /// Finds the paths of new cgroups: one look into each parent's directory.
@@ -144,23 +150,16 @@ impl Slots {
                 rest = &rest[1..];
                 continue;
             };
-            let children: Vec<(String, u64)> = self.hierarchy.children(&parent_path).collect();
-            for &slot in rest {
-                let Some(known) = self.known[slot as usize].as_mut() else {
-                    continue;
-                };
-                if known.parent == parent
-                    && let Some((name, _)) = children.iter().find(|(_, id)| *id == known.id)
-                {
-                    known.path = Some(join(&parent_path, name));
-                }
-            }
-            rest = &rest[1..];
-            while rest
-                .first()
-                .and_then(|&slot| self.get(slot))
-                .is_some_and(|known| known.parent == parent)
+            let names: HashMap<u64, String> = self
+                .hierarchy
+                .children(&parent_path)
+                .map(|(name, id)| (id, name))
+                .collect();
+            while let Some(&slot) = rest.first()
+                && let Some(known) = &mut self.known[slot as usize]
+                && known.parent == parent
             {
+                known.path = names.get(&known.id).map(|name| join(&parent_path, name));
                 rest = &rest[1..];
             }
         }

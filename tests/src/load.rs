@@ -41,6 +41,12 @@ impl Load {
         self.on_cpu(machine::load_cpu())
     }
 
+    /// Behind all others: for loads that take all CPUs, so that the tracer has its turn.
+    pub fn behind(mut self) -> Self {
+        self.command.args(["--nice", "10"]);
+        self
+    }
+
     /// Starts with these words, `spin` say, and waits until it is at work.
     pub fn start(mut self, work: &[&str]) -> Working {
         self.command.args(work);

@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use rustix::thread::{CpuSet, sched_getaffinity};
+use rustix::{
+    process::Pid,
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
+};
 
 /// The CPUs that this process may use.
 pub fn cpus() -> Vec<usize> {
@@ -17,6 +20,13 @@ pub fn cpus() -> Vec<usize> {
 /// The CPU that loads are pinned to: the last one, as interrupts like the first.
 pub fn load_cpu() -> usize {
     *cpus().last().expect("at least one CPU")
+}
+
+/// Sends the first thread of a process to a CPU.
+pub fn pin(pid: u32, cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(Pid::from_raw(pid.cast_signed()), &set).expect("the process can be pinned");
 }
 
 /// Niceness of loads that are to have their CPU for themselves; with one CPU everything else would starve.

@@ -469,6 +469,26 @@ impl Kernel {
         }
     }
 
+    /// Each task ends its stalls, has one more, and goes on waiting.
+    pub(crate) fn stall_everyone(&mut self, hooks: &mut impl Hooks) {
+        self.finish_wakeups(hooks);
+        let all: Vec<u32> = self.tasks.keys().copied().collect();
+        for pid in all {
+            if self.tasks[&pid].life == Life::New {
+                self.start(pid, 0, hooks);
+            } else if self.tasks[&pid].life == Life::Asleep {
+                self.wake(pid, self.tasks[&pid].cpu(), false, hooks);
+            }
+            let cpu = self.tasks[&pid].cpu();
+            self.switch(cpu, Leave::Preempted, Some(pid), hooks);
+            while !self.tasks[&pid].stalls.is_empty() {
+                self.memstall_leave(cpu, hooks);
+            }
+            self.memstall_enter(cpu, false, hooks);
+            self.memstall_leave(cpu, hooks);
+        }
+    }
+
     /// `cgroup_move_task`.
     fn change_group(&mut self, pid: u32, group: usize) {
         let flags = self.tasks[&pid].psi.flags;

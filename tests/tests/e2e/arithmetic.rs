@@ -1,6 +1,9 @@
 //! Pressure as arithmetic says it must be.
 
-use std::time::Instant;
+use std::{
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 use tests::{cgroup::Cgroup, load::Working, machine, record::assert_near, running::Dump, session::Session};
 
@@ -64,6 +67,42 @@ fn three_processes_on_one_cpu() {
     for (what, seen, _, thirds) in figures {
         assert_near(what, seen, thirds, 10.0);
     }
+}
+
+/// The weights of CPUs are not linear: over all of the 6 s each CPU has half of the weight and pressure for half of the
+/// time, which makes 50 %. The kernel sums up every 2 s, and only what falls into the time of the move counts half: at
+/// least 5 s remain. A long interval must not change that, and its averages are those of its end.
+#[test]
+fn long_intervals_are_summed_up_in_parts() {
+    let Some(session) = Session::start("long_intervals_are_summed_up_in_parts") else {
+        return;
+    };
+    let cpus = machine::cpus();
+    let [other, .., cpu] = cpus[..] else {
+        return session.skip("there is only one CPU");
+    };
+    assert_eq!(cpu, machine::load_cpu());
+    let cgroup = Cgroup::new(session.name());
+    let processes = [0; 2].map(|_| load().within(&cgroup).alone().start(&["spin"]));
+    let mut dump = Dump::start(&["--interval", "6s", "--cgroup", cgroup.path()]);
+    dump.wait_until_ready();
+    sleep(Duration::from_secs(3));
+    for process in &processes {
+        machine::pin(process.pid(), other);
+    }
+    let record = dump.record();
+    let share = record.total_us(cgroup.path(), "cpu", "some") * 100_000.0 / record.at_ns as f64;
+    assert!(
+        (75.0..=100.1).contains(&share),
+        "expected 83 to 100 % cpu some, saw {share:.1} %"
+    );
+    let pressure = &record.json["cgroups"][0]["cpu"]["some"];
+    let avg10 = pressure["avg10"].as_f64().expect("averages are numbers");
+    // 1 - exp(-6 / 10) = 45 % of it; 4 s of the 6 may be what has been averaged.
+    assert!(
+        (25.0..=60.0).contains(&avg10),
+        "expected an avg10 of about 40 %, saw {pressure}"
+    );
 }
 
 /// CPU time that each has had, s.

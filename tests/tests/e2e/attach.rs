@@ -1,6 +1,6 @@
 //! Coming and going under load.
 
-use tests::{cgroup::Cgroup, program::run, record::Record, session::Session};
+use tests::{cgroup::Cgroup, program::run, record::Record, running::Dump, session::Session};
 
 use crate::load;
 
@@ -25,15 +25,15 @@ fn first_interval_is_complete() {
     );
 }
 
-/// 64 processes and as many that end and are born: tasks come, go and move between CPUs at every moment of the attachment.
+/// Tasks wake, move between CPUs, are born and end at every moment of the attachment.
 #[test]
 fn coming_and_going_under_load() {
     let Some(session) = Session::start("coming_and_going_under_load") else {
         return;
     };
     let cgroup = Cgroup::new(session.name());
-    let _pipes = load().within(&cgroup).start(&["ping-pong", "--pairs", "16"]);
-    let _processes = [0; 2].map(|_| load().within(&cgroup).start(&["processes"]));
+    let _pipes = load().within(&cgroup).behind().start(&["ping-pong", "--pairs", "8"]);
+    let _processes = load().within(&cgroup).behind().start(&["processes"]);
     for _ in 0..10 {
         let finished = run(&["dump", "--count", "2", "--interval", "100ms"]);
         let records = Record::all(&finished.expect_success().stdout);
@@ -55,10 +55,10 @@ fn nothing_stays_counted_when_the_load_is_gone() {
         return;
     };
     let cgroup = Cgroup::new(session.name());
-    let pipes = load().within(&cgroup).start(&["ping-pong", "--pairs", "16"]);
-    let processes = load().within(&cgroup).start(&["processes"]);
+    let pipes = load().within(&cgroup).behind().start(&["ping-pong", "--pairs", "8"]);
+    let processes = load().within(&cgroup).behind().start(&["processes"]);
     let waiter = load().within(&cgroup).start(&["wait-for-io", "--threads", "3"]);
-    let mut dump = tests::running::Dump::start(&["--interval", "200ms", "--cgroup", cgroup.path()]);
+    let mut dump = Dump::start(&["--interval", "200ms", "--cgroup", cgroup.path()]);
     dump.fresh_after(10);
     drop((pipes, processes, waiter));
     let before = dump.fresh_after(5);

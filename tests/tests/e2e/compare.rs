@@ -14,7 +14,7 @@ fn agrees_with_the_kernel_under_pipes() {
         return session.skip("the kernel keeps no PSI to compare with");
     }
     let cgroup = Cgroup::new(session.name());
-    let _pipes = load().within(&cgroup).start(&["ping-pong", "--pairs", "20"]);
+    let _pipes = load().within(&cgroup).behind().start(&["ping-pong", "--pairs", "20"]);
     agrees(cgroup.path(), "cpu");
 }
 

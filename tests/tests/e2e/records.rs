@@ -147,7 +147,7 @@ fn figures_stay_within_their_bounds() {
         return;
     };
     let cgroup = Cgroup::new(session.name());
-    let _pipes = load().within(&cgroup).start(&["ping-pong", "--pairs", "8"]);
+    let _pipes = load().within(&cgroup).behind().start(&["ping-pong", "--pairs", "8"]);
     let finished = run(&["dump", "--count", "20", "--interval", "100ms"]);
     finished.expect_success();
     let records = Record::all(&finished.stdout);

@@ -1,0 +1,204 @@
+//! The tracer's memory under loom: every access that threads can race for is a point where loom may switch.
+
+use std::sync::atomic::{AtomicU64 as PlainU64, Ordering::Relaxed as Plain};
+
+use loom::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    fence,
+};
+use psi_common::{
+    account::{self, Records, Stamp},
+    layout::{Counter, LINK_PENDING, LIST_END, NOT_LISTED, State},
+    word::{occupied, parent_delta, states},
+};
+
+/// When the clock starts, far from 0: so an integral tells how many entries it has more than exits.
+pub(crate) const BOOT_NS: u64 = 1 << 40;
+
+/// How the machine orders an atomic operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// x86: every atomic operation is a full barrier.
+    Full,
+    /// arm64: an add whose result nobody uses orders nothing, nor does a plain load or store; the others are full
+    /// barriers (Documentation/bpf/standardization/instruction-set.rst and the JIT's choice of instructions).
+    Weak,
+}
+
+/// Runs an operation between full barriers. loom takes SeqCst on an operation itself for AcqRel.
+fn full<T>(operation: impl FnOnce() -> T) -> T {
+    fence(std::sync::atomic::Ordering::SeqCst);
+    let result = operation();
+    fence(std::sync::atomic::Ordering::SeqCst);
+    result
+}
+
+/// A time integral.
+#[derive(Debug)]
+pub(crate) enum Time {
+    /// Someone reads it while others add.
+    Raced(AtomicU64),
+    /// Only added to until all threads have ended: adds commute, so no order of them is worth a look.
+    Commuting(PlainU64),
+}
+
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) word: AtomicU64,
+    pub(crate) next: AtomicU32,
+    times: Vec<Time>,
+}
+
+/// The maps of a machine with one CPU less than loom has threads.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    parents: Vec<Option<u32>>,
+    records: Vec<Record>,
+    pub(crate) heads: Vec<AtomicU32>,
+    clock: AtomicU64,
+    counters: [PlainU64; 10],
+    order: Order,
+}
+
+/// A word, changed by exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Word<'a>(pub(crate) &'a AtomicU64);
+
+impl account::Cell for Word<'_> {
+    fn swap(&self, new: u64) -> u64 {
+        full(|| self.0.swap(new, AcqRel))
+    }
+
+    fn replace(&self, old: u64, new: u64) -> bool {
+        full(|| self.0.compare_exchange(old, new, AcqRel, Acquire)).is_ok()
+    }
+}
+
+impl Memory {
+    /// `raced`: the times are read while others add to them.
+    pub(crate) fn new(parents: &[Option<u32>], cpus: usize, raced: bool, order: Order) -> Self {
+        let time = || {
+            if raced {
+                Time::Raced(AtomicU64::new(0))
+            } else {
+                Time::Commuting(PlainU64::new(0))
+            }
+        };
+        let record = || Record {
+            word: AtomicU64::new(0),
+            next: AtomicU32::new(NOT_LISTED),
+            times: (0..10).map(|_| time()).collect(),
+        };
+        Self {
+            parents: parents.to_vec(),
+            records: (0..parents.len() * cpus).map(|_| record()).collect(),
+            heads: (0..cpus).map(|_| AtomicU32::new(0)).collect(),
+            clock: AtomicU64::new(BOOT_NS),
+            counters: Default::default(),
+            order,
+        }
+    }
+
+    pub(crate) fn at(&self, cpu: u32, slot: u32) -> &Record {
+        &self.records[cpu as usize * self.parents.len() + slot as usize]
+    }
+
+    pub(crate) fn time(&self, cpu: u32, slot: u32, state: State) -> u64 {
+        match &self.at(cpu, slot).times[state as usize] {
+            Time::Raced(time) => time.load(Acquire),
+            Time::Commuting(time) => time.load(Plain),
+        }
+    }
+
+    pub(crate) fn counter(&self, counter: Counter) -> u64 {
+        self.counters[counter as usize].load(Plain)
+    }
+
+    /// After all threads: the words are what `own` says plus what the children carry up, and each integral has as
+    /// many entries as exits, one more if its state is on.
+    pub(crate) fn check(&self, own: impl Fn(u32, u32) -> u64) {
+        let end = self.clock.load(Acquire);
+        for cpu in 0..self.heads.len() as u32 {
+            for slot in 0..self.parents.len() as u32 {
+                let children =
+                    (0..self.parents.len() as u32).filter(|&child| self.parents[child as usize] == Some(slot));
+                let carried = children
+                    .map(|child| parent_delta(0, occupied(self.at(cpu, child).word.load(Acquire))))
+                    .fold(own(cpu, slot), u64::wrapping_add);
+                let word = self.at(cpu, slot).word.load(Acquire);
+                assert_eq!(word, carried, "word of cpu {cpu} slot {slot}");
+                for state in [
+                    State::CpuSome,
+                    State::CpuFull,
+                    State::Nonidle,
+                    State::IoSome,
+                    State::IoFull,
+                    State::MemSome,
+                    State::MemFull,
+                ] {
+                    let is_on = states(occupied(word)) >> state as u32 & 1 != 0;
+                    let time = self.time(cpu, slot, state);
+                    let total = time.wrapping_add(if is_on { end } else { 0 }) as i64;
+                    let elapsed = (end - BOOT_NS) as i64;
+                    assert!(
+                        (-elapsed..=elapsed).contains(&total),
+                        "{state:?} of cpu {cpu} slot {slot}: {total} in {elapsed}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+impl Records for &Memory {
+    type Record = usize;
+
+    fn record(&self, cpu: u32, slot: u32) -> Option<usize> {
+        ((slot as usize) < self.parents.len()).then(|| cpu as usize * self.parents.len() + slot as usize)
+    }
+
+    fn parent(&self, slot: u32) -> Option<u32> {
+        self.parents[slot as usize]
+    }
+
+    fn add_word(&self, record: usize, delta: u64) -> u64 {
+        full(|| self.records[record].word.fetch_add(delta, AcqRel))
+    }
+
+    fn add_time(&self, record: usize, state: State, delta: u64) {
+        match &self.records[record].times[state as usize] {
+            Time::Raced(time) if self.order == Order::Full => _ = full(|| time.fetch_add(delta, AcqRel)),
+            Time::Raced(time) => _ = time.fetch_add(delta, Relaxed),
+            Time::Commuting(time) => _ = time.fetch_add(delta, Plain),
+        }
+    }
+
+    fn updated(&self, record: usize, cpu: u32, slot: u32) {
+        let next = &self.records[record].next;
+        let (load, store) = match self.order {
+            Order::Full => (Acquire, Release),
+            Order::Weak => (Relaxed, Relaxed),
+        };
+        if next.load(load) != NOT_LISTED
+            || full(|| next.compare_exchange(NOT_LISTED, LINK_PENDING, AcqRel, Acquire)).is_err()
+        {
+            return;
+        }
+        let head = full(|| self.heads[cpu as usize].swap(slot + 1, AcqRel));
+        next.store(if head == 0 { LIST_END } else { head }, store);
+    }
+
+    fn now(&self) -> u64 {
+        // Relaxed: reading a clock synchronizes nothing.
+        self.clock.fetch_add(1, Relaxed) + 1
+    }
+
+    fn count(&self, counter: Counter) {
+        self.counters[counter as usize].fetch_add(1, Plain);
+    }
+
+    fn add(&self, cpu: u32, slot: u32, delta: u64, stamp: Stamp) -> Stamp {
+        account::walk(self, cpu, slot, delta, stamp)
+    }
+}

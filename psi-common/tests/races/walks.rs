@@ -1,0 +1,107 @@
+//! Two updaters on one record and its ancestors.
+
+use loom::{sync::Arc, thread};
+use psi_common::{
+    account::{Stamp, walk},
+    word::{class, contribution},
+};
+
+use crate::memory::{Memory, Order};
+
+/// What a task can contribute.
+const CLASSES: [u64; 8] = [
+    0,
+    class::waiting(false),
+    class::waiting(true),
+    class::sleeping(true, false),
+    class::sleeping(true, true),
+    class::sleeping(false, true),
+    class::running(false),
+    class::running(true),
+];
+/// How many of them are not running: a task on another CPU's record.
+const NOT_RUNNING: usize = 6;
+
+/// Two children of the root.
+const TREE: [Option<u32>; 3] = [None, Some(0), Some(0)];
+
+/// A task of a slot goes from one class to another.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    slot: u32,
+    from: u64,
+    to: u64,
+}
+
+impl Change {
+    fn delta(self) -> u64 {
+        contribution(self.to).wrapping_sub(contribution(self.from))
+    }
+
+    fn walk(self, memory: &Memory) {
+        walk(&memory, 0, self.slot, self.delta(), Stamp::UNREAD);
+    }
+}
+
+fn race(changes: [Change; 2], bystander: u64) {
+    loom::model(move || {
+        let memory = Arc::new(Memory::new(&TREE, 1, false, Order::Full));
+        let word = |slot, class_of: fn(&Change) -> u64| {
+            let own = changes.iter().filter(|change| change.slot == slot);
+            own.map(|change| contribution(class_of(change))).sum::<u64>()
+                + if slot == 1 { contribution(bystander) } else { 0 }
+        };
+        for slot in 0..3 {
+            walk(&&*memory, 0, slot, word(slot, |change| change.from), Stamp::UNREAD);
+        }
+        let other = {
+            let memory = Arc::clone(&memory);
+            thread::spawn(move || changes[1].walk(&memory))
+        };
+        changes[0].walk(&memory);
+        other.join().expect("no panic");
+        memory.check(|_, slot| word(slot, |change| change.to));
+    });
+}
+
+/// All changes of a task among the first `classes` of [`CLASSES`].
+fn changes(slot: u32, classes: usize) -> impl Iterator<Item = Change> {
+    let all = (0..classes).flat_map(move |from| (0..classes).map(move |to| (from, to)));
+    all.filter(|(from, to)| from != to).map(move |(from, to)| Change {
+        slot,
+        from: CLASSES[from],
+        to: CLASSES[to],
+    })
+}
+
+/// Every change on the CPU itself against every arrival and departure from another CPU.
+fn race_all(slots: [u32; 2], bystander: u64) {
+    let mut models = 0;
+    for local in changes(slots[0], CLASSES.len()) {
+        for remote in changes(slots[1], NOT_RUNNING).filter(|change| change.from == 0 || change.to == 0) {
+            race([local, remote], bystander);
+            models += 1;
+        }
+    }
+    assert_eq!(models, 8 * 7 * 10);
+}
+
+#[test]
+fn in_one_cgroup() {
+    race_all([1, 1], 0);
+}
+
+#[test]
+fn in_two_cgroups_of_one_parent() {
+    race_all([1, 2], 0);
+}
+
+#[test]
+fn in_a_cgroup_and_its_parent() {
+    race_all([1, 0], 0);
+}
+
+#[test]
+fn beside_a_task_in_iowait() {
+    race_all([1, 2], class::sleeping(true, false));
+}
