@@ -4,7 +4,7 @@
 //! be off for the nanoseconds between an exchange and its add, and is right when both have landed.
 
 use crate::layout::{Counter, MAX_LEVEL, State};
-use crate::word::{GUARDS, Parked, Running, contribution, occupied, parent_delta, states};
+use crate::word::{Parked, Running, contribution, is_past_limit, occupied, parent_delta, states};
 
 /// An event's time in ns of CLOCK_MONOTONIC, read when the first state flips, so that one event has one
 /// timestamp and an event that flips nothing reads no clock. Also tells whether a count went past its limit.
@@ -49,7 +49,7 @@ pub trait Records {
     fn add_time(&self, record: Self::Record, state: State, delta: u64);
     /// Puts the record on its CPU's updated list unless it is there.
     fn updated(&self, record: Self::Record, cpu: u32, slot: u32);
-    /// ns of CLOCK_MONOTONIC, below 2^63.
+    /// ns of CLOCK_MONOTONIC, below 2^61.
     fn now(&self) -> u64;
     /// Counts something missed or repaired.
     fn count(&self, counter: Counter);
@@ -80,7 +80,7 @@ pub fn walk<R: Records>(records: &R, cpu: u32, slot: u32, delta: u64, stamp: Sta
         let Some(record) = records.record(cpu, slot) else { break };
         let old = records.add_word(record, delta);
         let new = old.wrapping_add(delta);
-        if level == 0 && new & GUARDS != 0 {
+        if level == 0 && is_past_limit(new) {
             past_limit = Stamp::PAST_LIMIT;
         }
         let (before, after) = (occupied(old), occupied(new));
@@ -91,7 +91,7 @@ pub fn walk<R: Records>(records: &R, cpu: u32, slot: u32, delta: u64, stamp: Sta
         let changed = was ^ is;
         if changed != 0 {
             if now == 0 {
-                now = records.now();
+                now = records.now().wrapping_add(ENTRY);
             }
             flip(records, record, State::CpuSome, changed, is, now);
             flip(records, record, State::CpuFull, changed, is, now);
@@ -127,14 +127,25 @@ fn flip<R: Records>(records: &R, record: R::Record, state: State, changed: u64, 
     }
 }
 
-/// Reads a time integral as of `now`: ns spent in the state so far.
+/// What an entry takes off a time integral beside the time, and an exit gives back.
 ///
-/// Negative means active: then `now` has to be added. A state that began after `now` was read gives a negative
-/// sum, which the caller clamps to the last total.
+/// Of two events that race one can read the clock before the other's add and land after it. Where one turns a state on
+/// and the other turns it off, the exit's time is then before the entry's, and a total that was 0 is below 0 for good.
+/// That must not look like a state that is on.
+const ENTRY: u64 = 1 << 62;
+
+/// Whether the state of a time integral is on.
+#[inline(always)]
+pub const fn is_on(integral: u64) -> bool {
+    (integral as i64) < -(ENTRY as i64 / 2)
+}
+
+/// Reads a time integral as of `now`: ns spent in the state so far, wrapping: below 0 by as much as events raced, or
+/// where the state is on since after `now`. The caller clamps it to the last total.
 #[inline(always)]
 pub const fn total_at(integral: u64, now: u64) -> u64 {
-    if (integral as i64) < 0 {
-        integral.wrapping_add(now)
+    if is_on(integral) {
+        integral.wrapping_add(ENTRY).wrapping_add(now)
     } else {
         integral
     }

@@ -189,17 +189,19 @@ where
 /// two walks in a row found wrong. `parked` must have been read before anything else of the task: an event since
 /// then makes the exchange fail.
 ///
-/// `running` is the word of the task's CPU, `on_record` its value.
+/// `cpu` is the task's, read once and after `parked`; `running` is that CPU's word and `on_record` its value.
 #[inline(always)]
-pub fn walked<R, C, T>(records: &R, running: C, on_record: Running, task: T, parked: Parked)
+pub fn walked<R, C, T>(records: &R, cpu: u32, running: C, on_record: Running, task: T, parked: Parked)
 where
     R: Records,
     C: Cell,
     T: Task<Cell = C>,
 {
-    let cpu = task.cpu();
     if task.on_cpu() {
-        walked_running(records, cpu, running, on_record, task, parked);
+        // It may have left `cpu` meanwhile, and run elsewhere.
+        if task.cpu() == cpu {
+            walked_running(records, cpu, running, on_record, task, parked);
+        }
     } else {
         walked_parked(records, cpu, on_record, task, parked);
     }
@@ -225,7 +227,7 @@ where
         repair(records, task, parked, Parked::ON_CPU);
     }
     let new = started(task);
-    if !on_record.is_known() || on_record.slot() != new.slot() {
+    if on_record != new {
         rerun(records, cpu, running, on_record, new);
     }
 }

@@ -69,8 +69,8 @@ pub struct CpuCgroup {
     pub next: u32,
     /// Unused.
     pub reserved: u32,
-    /// Signed time integrals in ns, indexed by [`State`]: the total while the state is off, the total minus
-    /// the time of entry (so negative) while it is on.
+    /// Signed time integrals in ns, indexed by [`State`]: the total while the state is off, the total minus the time
+    /// of entry and a constant (so far below zero) while it is on. See [`crate::account::total_at`].
     pub times: [u64; 14],
 }
 

@@ -8,4 +8,5 @@
 pub mod account;
 pub mod event;
 pub mod layout;
+pub mod list;
 pub mod word;

@@ -78,6 +78,13 @@ pub const fn occupied(word: u64) -> u64 {
     ((word & FIELDS).wrapping_add(FIELDS) | word) & GUARDS
 }
 
+/// Whether a count is past its limit. One that is below zero is not: that is what a decrement gives that overtook its
+/// increment, for nanoseconds, and has all its high bits set.
+#[inline(always)]
+pub const fn is_past_limit(word: u64) -> bool {
+    word & !(word << 1) & GUARDS != 0
+}
+
 /// One unit of each field whose guard bit is set in `guards`.
 #[inline(always)]
 const fn units(guards: u64) -> u64 {
@@ -219,6 +226,17 @@ mod tests {
         assert_eq!(occupied(contribution(class::W) * MAX_COUNT), 1 << 13);
         // One past the limit: the count's bits are zero again, the guard says that it is not.
         assert_eq!(occupied(contribution(class::W) * (MAX_COUNT + 1)), 1 << 13);
+    }
+
+    #[test]
+    fn below_zero_is_not_past_the_limit() {
+        for bit in 0..6 {
+            let one = contribution(1 << bit);
+            let limit = if bit < 4 { MAX_COUNT } else { 7 };
+            assert!(!is_past_limit(one * limit), "field {bit}");
+            assert!(is_past_limit(one * (limit + 1)), "field {bit}");
+            assert!(!is_past_limit(one.wrapping_neg()), "field {bit}");
+        }
     }
 
     #[test]

@@ -6,7 +6,8 @@ use core::ptr::{self, NonNull};
 use aya_ebpf::helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns};
 use psi_common::{
     account::{self, Cell, Records, Stamp},
-    layout::{Counter, Cpu, CpuCgroup, LINK_PENDING, LIST_END, NO_SLOT, NOT_LISTED, State},
+    layout::{Counter, Cpu, CpuCgroup, NO_SLOT, State},
+    list::{self, Number},
     word::Running,
 };
 
@@ -46,6 +47,35 @@ impl Cell for Word {
     }
 }
 
+/// A link or a head of an updated list, in a map.
+struct Link(*mut u32);
+
+impl Number for Link {
+    #[inline(always)]
+    fn get(&self) -> u32 {
+        // SAFETY: a pointer into a map value, aligned by the record's layout; here and below.
+        unsafe { ptr::read_volatile(self.0) }
+    }
+
+    #[inline(always)]
+    fn set(&self, new: u32) {
+        // SAFETY: as above.
+        unsafe { ptr::write_volatile(self.0, new) };
+    }
+
+    #[inline(always)]
+    fn swap(&self, new: u32) -> u32 {
+        // SAFETY: as above.
+        unsafe { atomic_xchg::<_, { SeqCst }>(self.0, new) }
+    }
+
+    #[inline(always)]
+    fn replace(&self, old: u32, new: u32) -> bool {
+        // SAFETY: as above.
+        unsafe { atomic_cxchg::<_, { SeqCst }, { SeqCst }>(self.0, old, new).0 == old }
+    }
+}
+
 /// The maps as [`Records`].
 pub(crate) struct Maps;
 
@@ -79,24 +109,17 @@ impl Records for Maps {
 
     #[inline(always)]
     fn updated(&self, record: *mut CpuCgroup, cpu: u32, slot: u32) {
-        // On x86 the adds before this are full barriers, so either this load sees that the flusher took the record
+        // On x86 the adds before this are full barriers, so either the load of the link sees that the flusher took the record
         // off, or the flusher sees the adds. Where a plain atomic add orders nothing (arm64) the load may come
         // first: a benign race, the record is then flushed with its next change.
         // SAFETY: map values.
-        unsafe {
-            let next = &raw mut (*record).next;
-            if ptr::read_volatile(next) != NOT_LISTED {
-                return;
-            }
-            let Some(this) = CPUS.get_ptr_mut(cpu) else { return };
-            if atomic_cxchg::<_, { SeqCst }, { SeqCst }>(next, NOT_LISTED, LINK_PENDING).0 != NOT_LISTED {
-                return;
-            }
-            // Wait-free: the head changes hands first and the link follows; until it does the flusher sees
-            // LINK_PENDING and waits, never the other way round.
-            let head = atomic_xchg::<_, { SeqCst }>(&raw mut (*this).updated, slot + 1);
-            ptr::write_volatile(next, if head == 0 { LIST_END } else { head });
-        }
+        let next = Link(unsafe { &raw mut (*record).next });
+        // SAFETY: as above.
+        let head = || {
+            CPUS.get_ptr_mut(cpu)
+                .map(|this| Link(unsafe { &raw mut (*this).updated }))
+        };
+        list::push(next, head, slot);
     }
 
     #[inline(always)]

@@ -42,7 +42,7 @@ pub(crate) extern "C" fn walk_tasks(ctx: *const IterTask) -> i32 {
         tracked.set_memstall(1);
     }
     if let Some(this) = this_cpu(cpu) {
-        event::walked(&Maps, running(this), on_record(this), tracked, parked);
+        event::walked(&Maps, cpu, running(this), on_record(this), tracked, parked);
     }
     0
 }

@@ -6,7 +6,7 @@
 use std::sync::atomic::{Ordering::SeqCst, fence};
 
 use psi_common::{
-    account::{Records as _, total_at},
+    account::{Records as _, is_on, total_at},
     layout::State,
 };
 
@@ -297,7 +297,7 @@ impl Flusher {
                 self.rejected += 1;
                 gained = 0;
             }
-            let is_active = (times[state] as i64) < 0;
+            let is_active = is_on(times[state]);
             record.active = record.active & !(1 << state) | u8::from(is_active) << state;
             // Below zero: the state began after `now` was read.
             delta[state] = gained.max(0) as u64;

@@ -8,9 +8,11 @@ use std::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
 };
 
+pub(crate) use psi_common::list::Next;
 use psi_common::{
     account::{Records, Stamp, walk},
-    layout::{Cgroup, Counter, Cpu, CpuCgroup, LINK_PENDING, LIST_END, NO_SLOT, NOT_LISTED, Shared, State},
+    layout::{Cgroup, Counter, Cpu, CpuCgroup, NO_SLOT, Shared, State},
+    list::{self, Number},
 };
 use rustix::{
     mm::{MapFlags, ProtFlags, mmap, munmap},
@@ -94,14 +96,25 @@ pub(crate) struct MappedMaps {
     pub(crate) shared: MappedArray<Shared>,
 }
 
-/// A link of an updated list.
-pub(crate) enum Next {
-    /// Another record follows.
-    Slot(u32),
-    /// The last one.
-    End,
-    /// The updater has not linked it yet.
-    Pending,
+/// A link or a head of an updated list.
+struct Link<'a>(&'a AtomicU32);
+
+impl Number for Link<'_> {
+    fn get(&self) -> u32 {
+        self.0.load(SeqCst)
+    }
+
+    fn set(&self, new: u32) {
+        self.0.store(new, SeqCst);
+    }
+
+    fn swap(&self, new: u32) -> u32 {
+        self.0.swap(new, SeqCst)
+    }
+
+    fn replace(&self, old: u32, new: u32) -> bool {
+        self.0.compare_exchange(old, new, SeqCst, SeqCst).is_ok()
+    }
 }
 
 impl MappedMaps {
@@ -113,30 +126,22 @@ impl MappedMaps {
         self.cpus.len()
     }
 
-    /// Takes a CPU's whole updated list: returns the first slot. This exchange is all that an updater can meet.
-    pub(crate) fn detach_updated(&self, cpu: usize) -> Option<u32> {
+    fn head(&self, cpu: usize) -> Option<Link<'_>> {
         let this = self.cpus.get(cpu)?;
-        atomic!(this, updated, u32).swap(0, SeqCst).checked_sub(1)
+        Some(Link(atomic!(this, updated, u32)))
     }
 
-    /// Reads the link of a record on a detached list and takes it off: after this its updater lists it anew.
-    /// The exchange is the full barrier between the flag and the values.
+    /// Takes a CPU's whole updated list: returns the first slot. This exchange is all that an updater can meet.
+    pub(crate) fn detach_updated(&self, cpu: usize) -> Option<u32> {
+        list::detach(&self.head(cpu)?)
+    }
+
+    /// Reads the link of a record on a detached list and takes it off, see [`list::unlink`].
     pub(crate) fn unlink(&self, cpu: usize, slot: u32) -> Next {
         let Some(record) = self.state.get(self.index(cpu, slot)) else {
             return Next::End;
         };
-        let next = atomic!(record, next, u32);
-        match next.load(SeqCst) {
-            LINK_PENDING => Next::Pending,
-            link => {
-                next.swap(NOT_LISTED, SeqCst);
-                if link == LIST_END || link == NOT_LISTED {
-                    Next::End
-                } else {
-                    Next::Slot(link - 1)
-                }
-            }
-        }
+        list::unlink(&Link(atomic!(record, next, u32)))
     }
 
     /// The time integrals of a record, in the order of [`State::ALL`].
@@ -278,14 +283,7 @@ impl Records for MappedMaps {
     }
 
     fn updated(&self, record: *mut CpuCgroup, cpu: u32, slot: u32) {
-        let next = atomic!(record, next, u32);
-        if next.load(SeqCst) == NOT_LISTED
-            && next.compare_exchange(NOT_LISTED, LINK_PENDING, SeqCst, SeqCst).is_ok()
-            && let Some(this) = self.cpus.get(cpu as usize)
-        {
-            let head = atomic!(this, updated, u32).swap(slot + 1, SeqCst);
-            next.store(if head == 0 { LIST_END } else { head }, SeqCst);
-        }
+        list::push(Link(atomic!(record, next, u32)), || self.head(cpu as usize), slot);
     }
 
     fn now(&self) -> u64 {

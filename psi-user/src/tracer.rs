@@ -33,6 +33,8 @@ use crate::{
 };
 
 const ROOT_SLOT: u32 = 0;
+/// Averaging periods between two walks over all tasks: half a minute.
+const AUDIT_PERIODS: u64 = 15;
 
 /// The attached tracer. Dropping it detaches everything.
 pub struct Tracer {
@@ -49,6 +51,8 @@ pub struct Tracer {
     schedule: Schedule,
     /// Storage failures before all tasks had been seeded: events on tasks that nothing was known of yet.
     unseeded: u64,
+    /// Averaging periods that have passed.
+    periods: u64,
     snapshot_ns: u64,
     hierarchy: Hierarchy,
 }
@@ -101,6 +105,7 @@ impl Tracer {
             reports: loaded.reports,
             schedule: Schedule::new(now, period_ns(tick_ns)),
             unseeded: 0,
+            periods: 0,
             snapshot_ns: now,
             ebpf: loaded.ebpf,
             maps,
@@ -137,14 +142,15 @@ impl Tracer {
         self.wakeups.as_fd()
     }
 
-    /// Follows moved tasks, frees the slots of cgroups that are gone, and samples once each averaging period, as the
-    /// kernel does. Cheap when there is nothing to do.
+    /// Follows moved tasks, frees the slots of cgroups that are gone, samples once each averaging period, as the kernel
+    /// does, and audits all tasks every half minute. Cheap when there is nothing to do.
     ///
     /// # Errors
     /// When the walk over the tasks fails.
     pub fn housekeeping(&mut self) -> Result<(), Error> {
         let due = self.wakeups.take();
-        if self.maps.take_resync() {
+        self.periods += u64::from(due);
+        if self.maps.take_resync() || due && self.periods % AUDIT_PERIODS == 0 {
             self.walk_tasks()?;
         }
         if self.maps.take_recycle() || self.slots.is_recycling() {

@@ -1,12 +1,22 @@
 //! Loads: `psi-load` at work, until dropped.
 
 use std::{
+    env,
     io::{BufRead as _, BufReader},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
 use crate::{cgroup::Cgroup, machine};
+
+/// The helper program, if it lies beside the test or one folder up, where cargo puts it.
+pub fn program() -> Option<PathBuf> {
+    let test = env::current_exe().expect("own path");
+    let folders = test.ancestors().skip(1).take(2);
+    folders
+        .map(|folder| folder.join("psi-load"))
+        .find(|program| program.is_file())
+}
 
 /// How to start a load.
 #[derive(Debug)]
@@ -16,7 +26,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// With `psi_load`, the helper program: `env!("CARGO_BIN_EXE_psi-load")`.
+    /// With `psi_load`, the helper program.
     pub fn new(psi_load: &str) -> Self {
         let mut command = Command::new(psi_load);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -48,7 +58,13 @@ impl Load {
     }
 
     /// Starts with these words, `spin` say, and waits until it is at work.
-    pub fn start(mut self, work: &[&str]) -> Working {
+    pub fn start(self, work: &[&str]) -> Working {
+        self.try_start(work)
+            .expect("psi-load comes to work: its error is above")
+    }
+
+    /// As [`Self::start`]; none if the kernel does not let it.
+    pub fn try_start(mut self, work: &[&str]) -> Option<Working> {
         self.command.args(work);
         let mut child = self.command.spawn().expect("psi-load starts");
         let mut line = String::new();
@@ -57,8 +73,7 @@ impl Load {
         BufReader::new(stdout)
             .read_line(&mut line)
             .expect("psi-load can be read");
-        assert_eq!(line, "ready\n", "psi-load did not come to work: its error is above");
-        working
+        (line == "ready\n").then_some(working)
     }
 
     /// Reads a file over and over.

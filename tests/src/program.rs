@@ -2,10 +2,19 @@
 
 use std::{
     env,
+    ffi::OsString,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        mpsc::{RecvTimeoutError, channel},
+    },
+    thread,
 };
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{PATIENCE, load, machine};
 
 /// The program: the one that PSITRACE_BIN names, else a fresh build, else the newest one beside this test.
 pub fn path() -> &'static Path {
@@ -24,22 +33,49 @@ pub fn path() -> &'static Path {
     })
 }
 
-/// `psitrace`, with the object that PSITRACE_TEST_OBJECT names.
-pub fn command<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
-    let mut command = Command::new(path());
-    command.args(arguments).stdin(Stdio::null());
+/// Words that start `psitrace`, with the object that PSITRACE_TEST_OBJECT names.
+pub fn words(arguments: &[&str]) -> Vec<OsString> {
+    let mut words = vec![path().into()];
+    words.extend(arguments.iter().map(OsString::from));
     if let Some(object) = env::var_os("PSITRACE_TEST_OBJECT") {
-        command.arg("--bpf-object").arg(object);
+        words.extend(["--bpf-object".into(), object]);
     }
+    words
+}
+
+/// `psitrace` before all others, apart from the loads' CPU, and only as long as the test: psi-load becomes it. On a busy
+/// machine it would otherwise wait for its turn behind the loads, and the test for it.
+pub fn command(arguments: &[&str]) -> Command {
+    let mut words = words(arguments);
+    if let Some(load) = load::program() {
+        let mut first = vec![load.into(), "--nice".into(), machine::load_nice().to_string().into()];
+        if machine::cpus().len() > 1 {
+            first.extend(["--not-cpu".into(), machine::load_cpu().to_string().into()]);
+        }
+        first.extend(["run".into(), "--".into()]);
+        words.splice(..0, first);
+    }
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).stdin(Stdio::null());
     command
 }
 
-/// Runs `psitrace` to its end.
+/// Runs `psitrace` to its end, or kills it when it does not come to one.
 pub fn run(arguments: &[&str]) -> Finished {
-    command(arguments)
-        .output()
-        .map(Finished::from)
-        .expect("psitrace starts")
+    let mut command = command(arguments);
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("psitrace starts");
+    let pid = Pid::from_raw(child.id().cast_signed()).expect("a pid is not 0");
+    let (ended, end) = channel::<()>();
+    thread::spawn(move || {
+        if end.recv_timeout(2 * PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            // It may have ended at this moment.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    });
+    let output = child.wait_with_output().expect("psitrace can be waited for");
+    drop(ended);
+    output.into()
 }
 
 /// How a run ended.

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::cgroup::Cgroup;
+
 /// One record.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -79,13 +81,43 @@ impl Record {
         let grown_us = after.total_us(path, resource, kind) - self.total_us(path, resource, kind);
         grown_us * 100_000.0 / (after.at_ns - self.at_ns) as f64
     }
+
+    /// Panics unless a total, of `cpu some`, say, grew from `self` to `after` by this share of the time between the two.
+    #[track_caller]
+    pub fn expect(&self, after: &Self, cgroup: &Cgroup, figure: &str, share: Share) {
+        let (resource, kind) = figure.split_once(' ').expect("a resource and a kind");
+        let seen = self.growth(after, cgroup.path(), resource, kind);
+        share.check(&format!("{} {figure}", cgroup.path()), seen);
+    }
 }
 
-/// Panics unless `seen` is within `points` of `expected`, both in %.
-#[track_caller]
-pub fn assert_near(what: &str, seen: f64, expected: f64, points: f64) {
-    assert!(
-        (seen - expected).abs() <= points,
-        "{what}: expected {expected:.1} % +- {points}, saw {seen:.1} %"
-    );
+/// A share of some time, in %.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// How much.
+    pub percent: f64,
+    /// It may be so much more or less.
+    pub points: f64,
+}
+
+impl Share {
+    /// All the time, but for what a load lets others do.
+    pub const ALWAYS: Self = Self::about(100.0, 5.0);
+    /// Never. The weights of CPUs are whole ticks over the kernel's period of 2 s, and rounding may show a little late.
+    pub const NEVER: Self = Self::about(0.0, 2.0);
+
+    /// `percent`, give or take `points`.
+    pub const fn about(percent: f64, points: f64) -> Self {
+        Self { percent, points }
+    }
+
+    /// Panics unless `seen` is that much.
+    #[track_caller]
+    pub fn check(self, what: &str, seen: f64) {
+        let Self { percent, points } = self;
+        assert!(
+            (seen - percent).abs() <= points,
+            "{what}: expected {percent:.1} % +- {points}, saw {seen:.2} %"
+        );
+    }
 }

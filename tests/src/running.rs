@@ -4,8 +4,9 @@ use std::{
     fs,
     io::{self, BufRead as _, BufReader, Read as _},
     process::{Child, Stdio},
-    sync::mpsc::{Receiver, TryRecvError, channel},
+    sync::mpsc::{Receiver, channel},
     thread::{self, JoinHandle},
+    time::SystemTime,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -24,7 +25,7 @@ pub struct Dump {
 impl Dump {
     /// Starts it, with these arguments after `dump`.
     pub fn start(arguments: &[&str]) -> Self {
-        let mut command = program::command([&["dump"], arguments].concat());
+        let mut command = program::command(&[&["dump"], arguments].concat());
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -76,18 +77,22 @@ impl Dump {
         self.parse(&line)
     }
 
-    /// The next record that is not written yet.
+    /// The next record that is made from now on: there may be older ones that are not read yet.
     #[track_caller]
     pub fn fresh(&mut self) -> Record {
+        let now_ns = SystemTime::UNIX_EPOCH.elapsed().expect("a clock past 1970").as_nanos();
         loop {
-            match self.lines.try_recv() {
-                Ok(line) => drop(self.parse(&line)),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return self.record(),
+            let record = self.record();
+            if record.json["time_ns"]
+                .as_u64()
+                .is_some_and(|time_ns| u128::from(time_ns) >= now_ns)
+            {
+                return record;
             }
         }
     }
 
-    /// The `n`th of the records from now on that are not written yet.
+    /// The `n`th record that is made from now on.
     #[track_caller]
     pub fn fresh_after(&mut self, n: usize) -> Record {
         let mut record = self.fresh();

@@ -35,7 +35,10 @@ impl Session {
         };
         // A directory that is there anyway can be locked as well as a file.
         let one_run = File::open(mount).expect("the cgroup mount opens");
-        flock(&one_run, FlockOperation::LockExclusive).expect("the cgroup mount can be locked");
+        if flock(&one_run, FlockOperation::NonBlockingLockExclusive).is_err() {
+            println!("{name} waits for other tests on this machine");
+            flock(&one_run, FlockOperation::LockExclusive).expect("the cgroup mount can be locked");
+        }
         Some(Self {
             name,
             _one_test: one_test,

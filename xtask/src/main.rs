@@ -8,15 +8,16 @@ mod staleness;
 mod summary;
 mod test;
 mod toolchain;
+mod vm;
 mod workspace;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::workspace::Workspace;
+use crate::{summary::Counts, workspace::Workspace};
 
-/// Set-up, the BPF build and the test run of psitrace.
+/// Set-up, the BPF build, guests and the test run of psitrace.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Command {
@@ -24,7 +25,9 @@ enum Command {
     Setup,
     /// Build the BPF object that psi-user embeds, or check that it is fresh.
     Ebpf(ebpf::Options),
-    /// Run every check and test: lints, unit tests, kernel tests.
+    /// Boot other kernels in QEMU and test psitrace there.
+    Vm(vm::Options),
+    /// Run every check and test: lints, unit tests, kernel tests, guests.
     Test(test::Options),
 }
 
@@ -43,6 +46,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Setup => setup::run(&workspace).map(|()| ExitCode::SUCCESS),
         Command::Ebpf(options) => ebpf::run(&workspace, options).map(|()| ExitCode::SUCCESS),
+        Command::Vm(options) => vm::run(&workspace, options).map(Counts::exit_code),
         Command::Test(options) => Ok(test::run(&workspace, options)),
     }
 }

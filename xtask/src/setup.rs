@@ -9,6 +9,7 @@ use anyhow::{Result, bail};
 use crate::{
     process,
     toolchain::{self, BPF_LINKER_VERSION, Toolchain},
+    vm,
     workspace::Workspace,
 };
 
@@ -112,7 +113,8 @@ impl Setup<'_> {
     }
 
     fn test_tools(&mut self) {
-        for (tool, package) in TEST_TOOLS {
+        let guests = vm::TOOLS.into_iter().filter(|_| vm::is_possible());
+        for (tool, package) in TEST_TOOLS.into_iter().chain(guests) {
             if process::is_installed(tool) {
                 continue;
             }

@@ -1,6 +1,11 @@
 //! Counting tests in the output of `cargo test`.
 
-use std::fmt::{self, Display};
+use std::{
+    fmt::{self, Display},
+    process::ExitCode,
+};
+
+use crate::process;
 
 /// The tests of one test binary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +19,21 @@ pub(crate) struct Counts {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     pub(crate) skipped: usize,
+}
+
+impl Counts {
+    /// Of a run: in continuous integration a skip is a failure too.
+    pub(crate) fn exit_code(self) -> ExitCode {
+        let has_bad_skips = process::is_ci() && self.skipped > 0;
+        if has_bad_skips {
+            println!("CI=true: a skipped test is a failure");
+        }
+        if self.failed > 0 || has_bad_skips {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        }
+    }
 }
 
 impl Display for Counts {

@@ -1,11 +1,12 @@
 //! The tracer over plain memory: `psi_common`'s own accounting and events, called as psi-ebpf's hooks call them.
 
-use std::{cell::Cell, collections::HashMap};
+use std::{cell::Cell, collections::HashMap, rc::Rc};
 
 use psi_common::{
     account::{self, Records, Stamp},
     event,
     layout::{Counter, State},
+    list::{self, Next, Number},
     word::{Parked, Running, class},
 };
 
@@ -41,12 +42,36 @@ pub(crate) enum Source {
 pub(crate) struct Record {
     pub(crate) word: Cell<u64>,
     pub(crate) times: [Cell<u64>; 14],
-    /// Whether it is on the updated list.
-    pub(crate) listed: Cell<bool>,
+    next: Cell<u32>,
+}
+
+/// A link or a head of an updated list.
+struct Link<'a>(&'a Cell<u32>);
+
+impl Number for Link<'_> {
+    fn get(&self) -> u32 {
+        self.0.get()
+    }
+
+    fn set(&self, new: u32) {
+        self.0.set(new);
+    }
+
+    fn swap(&self, new: u32) -> u32 {
+        self.0.replace(new)
+    }
+
+    fn replace(&self, old: u32, new: u32) -> bool {
+        let same = self.0.get() == old;
+        if same {
+            self.0.set(new);
+        }
+        same
+    }
 }
 
 /// `psi_common::layout::Task`.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Storage {
     pub(crate) parked: Cell<u64>,
     memstall: Cell<u64>,
@@ -55,14 +80,37 @@ pub(crate) struct Storage {
 }
 
 /// The maps.
-#[derive(Clone)]
 pub(crate) struct Memory {
     parents: Vec<Option<u32>>,
     /// By CPU, then slot.
     records: Vec<Record>,
+    /// Heads of the CPUs' updated lists.
+    heads: Vec<Cell<u32>>,
     pub(crate) counters: [Cell<u64>; 10],
     now: Cell<u64>,
     clock_reads: Cell<u32>,
+}
+
+impl Memory {
+    pub(crate) fn at(&self, cpu: usize, slot: usize) -> &Record {
+        &self.records[cpu * self.parents.len() + slot]
+    }
+
+    pub(crate) const fn slots(&self) -> usize {
+        self.parents.len()
+    }
+
+    pub(crate) const fn cpus(&self) -> usize {
+        self.heads.len()
+    }
+
+    pub(crate) fn detach(&self, cpu: usize) -> Option<u32> {
+        list::detach(&Link(&self.heads[cpu]))
+    }
+
+    pub(crate) fn unlink(&self, cpu: usize, slot: usize) -> Next {
+        list::unlink(&Link(&self.at(cpu, slot).next))
+    }
 }
 
 impl Records for &Memory {
@@ -89,7 +137,8 @@ impl Records for &Memory {
 
     fn updated(&self, record: usize, cpu: u32, slot: u32) {
         assert_eq!(Some(record), self.record(cpu, slot));
-        self.records[record].listed.set(true);
+        let head = || Some(Link(&self.heads[cpu as usize]));
+        list::push(Link(&self.records[record].next), head, slot);
     }
 
     fn now(&self) -> u64 {
@@ -108,9 +157,8 @@ impl Records for &Memory {
 }
 
 /// The tracer: slot n is group n.
-#[derive(Clone)]
 pub(crate) struct Tracer {
-    pub(crate) memory: Memory,
+    pub(crate) memory: Rc<Memory>,
     pub(crate) running: Vec<Cell<u64>>,
     pub(crate) storage: HashMap<u32, Storage>,
     source: Source,
@@ -187,16 +235,17 @@ impl<'a> event::Task for Tracked<'a> {
 impl Tracer {
     pub(crate) fn new(parents: &[Option<usize>], cpus: usize, source: Source) -> Self {
         Self {
-            memory: Memory {
+            memory: Rc::new(Memory {
                 parents: parents
                     .iter()
                     .map(|parent| parent.map(|parent| parent as u32))
                     .collect(),
                 records: vec![Record::default(); parents.len() * cpus],
+                heads: vec![Cell::new(0); cpus],
                 counters: Default::default(),
                 now: Cell::new(0),
                 clock_reads: Cell::new(0),
-            },
+            }),
             running: vec![Cell::new(0); cpus],
             storage: HashMap::new(),
             source,
@@ -204,7 +253,7 @@ impl Tracer {
     }
 
     pub(crate) fn record(&self, cpu: usize, slot: usize) -> &Record {
-        &self.memory.records[cpu * self.memory.parents.len() + slot]
+        self.memory.at(cpu, slot)
     }
 
     pub(crate) fn counter(&self, counter: Counter) -> u64 {
@@ -212,7 +261,7 @@ impl Tracer {
     }
 
     pub(crate) fn add(&self, cpu: usize, slot: usize, delta: u64) {
-        account::walk(&&self.memory, cpu as u32, slot as u32, delta, Stamp::UNREAD);
+        account::walk(&&*self.memory, cpu as u32, slot as u32, delta, Stamp::UNREAD);
     }
 
     /// Where storage can be created, that is, everywhere on newer kernels.
@@ -231,7 +280,7 @@ impl Tracer {
     /// Runs a hook: one event has one time, so it reads the clock once at most.
     fn event<T>(&self, hook: impl FnOnce(&&Memory) -> T) -> T {
         self.memory.clock_reads.set(0);
-        let result = hook(&&self.memory);
+        let result = hook(&&*self.memory);
         assert!(self.memory.clock_reads.get() <= 1, "an event with two times");
         result
     }
@@ -358,7 +407,14 @@ impl Hooks for Tracer {
             tracked.storage.memstall.set(1);
         }
         self.event(|memory| {
-            event::walked(memory, Word(&self.running[cpu]), self.running_now(cpu), tracked, parked);
+            event::walked(
+                memory,
+                cpu as u32,
+                Word(&self.running[cpu]),
+                self.running_now(cpu),
+                tracked,
+                parked,
+            );
         });
     }
 

@@ -8,12 +8,13 @@ use loom::sync::atomic::{
     fence,
 };
 use psi_common::{
-    account::{self, Records, Stamp},
-    layout::{Counter, LINK_PENDING, LIST_END, NOT_LISTED, State},
+    account::{self, Records, Stamp, is_on, total_at},
+    layout::{Counter, NOT_LISTED, State},
+    list::{self, Next, Number},
     word::{occupied, parent_delta, states},
 };
 
-/// When the clock starts, far from 0: so an integral tells how many entries it has more than exits.
+/// When the clock starts: far above what passes, so that an entry without its exit shows.
 pub(crate) const BOOT_NS: u64 = 1 << 40;
 
 /// How the machine orders an atomic operation.
@@ -36,7 +37,7 @@ fn full<T>(operation: impl FnOnce() -> T) -> T {
 
 /// A time integral.
 #[derive(Debug)]
-pub(crate) enum Time {
+enum Time {
     /// Someone reads it while others add.
     Raced(AtomicU64),
     /// Only added to until all threads have ended: adds commute, so no order of them is worth a look.
@@ -44,9 +45,9 @@ pub(crate) enum Time {
 }
 
 #[derive(Debug)]
-pub(crate) struct Record {
-    pub(crate) word: AtomicU64,
-    pub(crate) next: AtomicU32,
+struct Record {
+    word: AtomicU64,
+    next: AtomicU32,
     times: Vec<Time>,
 }
 
@@ -55,10 +56,10 @@ pub(crate) struct Record {
 pub(crate) struct Memory {
     parents: Vec<Option<u32>>,
     records: Vec<Record>,
-    pub(crate) heads: Vec<AtomicU32>,
+    heads: Vec<AtomicU32>,
     clock: AtomicU64,
-    counters: [PlainU64; 10],
     order: Order,
+    raced: bool,
 }
 
 /// A word, changed by exchange.
@@ -75,8 +76,40 @@ impl account::Cell for Word<'_> {
     }
 }
 
+/// A link or a head of an updated list.
+#[derive(Clone, Copy, Debug)]
+struct Link<'a> {
+    number: &'a AtomicU32,
+    order: Order,
+}
+
+impl Number for Link<'_> {
+    fn get(&self) -> u32 {
+        self.number.load(match self.order {
+            Order::Full => Acquire,
+            Order::Weak => Relaxed,
+        })
+    }
+
+    fn set(&self, new: u32) {
+        let order = match self.order {
+            Order::Full => Release,
+            Order::Weak => Relaxed,
+        };
+        self.number.store(new, order);
+    }
+
+    fn swap(&self, new: u32) -> u32 {
+        full(|| self.number.swap(new, AcqRel))
+    }
+
+    fn replace(&self, old: u32, new: u32) -> bool {
+        full(|| self.number.compare_exchange(old, new, AcqRel, Acquire)).is_ok()
+    }
+}
+
 impl Memory {
-    /// `raced`: the times are read while others add to them.
+    /// `raced`: there is a flusher, which reads times while others add to them.
     pub(crate) fn new(parents: &[Option<u32>], cpus: usize, raced: bool, order: Order) -> Self {
         let time = || {
             if raced {
@@ -95,12 +128,12 @@ impl Memory {
             records: (0..parents.len() * cpus).map(|_| record()).collect(),
             heads: (0..cpus).map(|_| AtomicU32::new(0)).collect(),
             clock: AtomicU64::new(BOOT_NS),
-            counters: Default::default(),
             order,
+            raced,
         }
     }
 
-    pub(crate) fn at(&self, cpu: u32, slot: u32) -> &Record {
+    fn at(&self, cpu: u32, slot: u32) -> &Record {
         &self.records[cpu as usize * self.parents.len() + slot as usize]
     }
 
@@ -111,8 +144,19 @@ impl Memory {
         }
     }
 
-    pub(crate) fn counter(&self, counter: Counter) -> u64 {
-        self.counters[counter as usize].load(Plain)
+    /// Userspace's side of the list, where SeqCst means what it says.
+    pub(crate) fn detach(&self, cpu: u32) -> Option<u32> {
+        list::detach(&Link {
+            number: &self.heads[cpu as usize],
+            order: Order::Full,
+        })
+    }
+
+    pub(crate) fn unlink(&self, cpu: u32, slot: u32) -> Next {
+        list::unlink(&Link {
+            number: &self.at(cpu, slot).next,
+            order: Order::Full,
+        })
     }
 
     /// After all threads: the words are what `own` says plus what the children carry up, and each integral has as
@@ -137,12 +181,18 @@ impl Memory {
                     State::MemSome,
                     State::MemFull,
                 ] {
-                    let is_on = states(occupied(word)) >> state as u32 & 1 != 0;
+                    let is_on_record = states(occupied(word)) >> state as u32 & 1 != 0;
                     let time = self.time(cpu, slot, state);
-                    let total = time.wrapping_add(if is_on { end } else { 0 }) as i64;
+                    assert_eq!(
+                        is_on(time),
+                        is_on_record,
+                        "{state:?} of cpu {cpu} slot {slot}: {time:x}"
+                    );
+                    let total = total_at(time, end) as i64;
                     let elapsed = (end - BOOT_NS) as i64;
+                    // Each event's clock is off by what passes until it lands.
                     assert!(
-                        (-elapsed..=elapsed).contains(&total),
+                        (-elapsed..=2 * elapsed).contains(&total),
                         "{state:?} of cpu {cpu} slot {slot}: {total} in {elapsed}"
                     );
                 }
@@ -175,18 +225,16 @@ impl Records for &Memory {
     }
 
     fn updated(&self, record: usize, cpu: u32, slot: u32) {
-        let next = &self.records[record].next;
-        let (load, store) = match self.order {
-            Order::Full => (Acquire, Release),
-            Order::Weak => (Relaxed, Relaxed),
-        };
-        if next.load(load) != NOT_LISTED
-            || full(|| next.compare_exchange(NOT_LISTED, LINK_PENDING, AcqRel, Acquire)).is_err()
-        {
+        if !self.raced {
+            // Nobody flushes.
             return;
         }
-        let head = full(|| self.heads[cpu as usize].swap(slot + 1, AcqRel));
-        next.store(if head == 0 { LIST_END } else { head }, store);
+        let link = |number| Link {
+            number,
+            order: self.order,
+        };
+        let head = || Some(link(&self.heads[cpu as usize]));
+        list::push(link(&self.records[record].next), head, slot);
     }
 
     fn now(&self) -> u64 {
@@ -195,7 +243,7 @@ impl Records for &Memory {
     }
 
     fn count(&self, counter: Counter) {
-        self.counters[counter as usize].fetch_add(1, Plain);
+        assert_ne!(counter, Counter::BrokenWalks);
     }
 
     fn add(&self, cpu: u32, slot: u32, delta: u64, stamp: Stamp) -> Stamp {

@@ -22,8 +22,11 @@ const CLASSES: [u64; 8] = [
 /// How many of them are not running: a task on another CPU's record.
 const NOT_RUNNING: usize = 6;
 
-/// Two children of the root.
-const TREE: [Option<u32>; 3] = [None, Some(0), Some(0)];
+/// The root, a cgroup, and two in that.
+const TREE: [Option<u32>; 4] = [None, Some(0), Some(1), Some(1)];
+const PARENT: u32 = 1;
+const ONE: u32 = 2;
+const OTHER: u32 = 3;
 
 /// A task of a slot goes from one class to another.
 #[derive(Clone, Copy, Debug)]
@@ -43,15 +46,16 @@ impl Change {
     }
 }
 
+/// Two changes at one time, beside a task of class `bystander` in [`ONE`].
 fn race(changes: [Change; 2], bystander: u64) {
     loom::model(move || {
         let memory = Arc::new(Memory::new(&TREE, 1, false, Order::Full));
         let word = |slot, class_of: fn(&Change) -> u64| {
             let own = changes.iter().filter(|change| change.slot == slot);
             own.map(|change| contribution(class_of(change))).sum::<u64>()
-                + if slot == 1 { contribution(bystander) } else { 0 }
+                + if slot == ONE { contribution(bystander) } else { 0 }
         };
-        for slot in 0..3 {
+        for slot in 0..TREE.len() as u32 {
             walk(&&*memory, 0, slot, word(slot, |change| change.from), Stamp::UNREAD);
         }
         let other = {
@@ -88,20 +92,20 @@ fn race_all(slots: [u32; 2], bystander: u64) {
 
 #[test]
 fn in_one_cgroup() {
-    race_all([1, 1], 0);
+    race_all([ONE, ONE], 0);
 }
 
 #[test]
 fn in_two_cgroups_of_one_parent() {
-    race_all([1, 2], 0);
+    race_all([ONE, OTHER], 0);
 }
 
 #[test]
 fn in_a_cgroup_and_its_parent() {
-    race_all([1, 0], 0);
+    race_all([ONE, PARENT], 0);
 }
 
 #[test]
 fn beside_a_task_in_iowait() {
-    race_all([1, 2], class::sleeping(true, false));
+    race_all([OTHER, ONE], class::sleeping(true, false));
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tests::{cgroup::Cgroup, record::assert_near, running::Dump, session::Session};
+use tests::{cgroup::Cgroup, record::Share, running::Dump, session::Session};
 
 use crate::load;
 
@@ -21,30 +21,15 @@ fn tracing_goes_on_without_capabilities() {
     let spinners = [0; 2].map(|_| load().within(&a).alone().start(&["spin"]));
     let before = dump.fresh_after(2);
     let after = dump.fresh_after(3);
-    assert_near(
-        "new cgroup a",
-        before.growth(&after, a.path(), "cpu", "some"),
-        100.0,
-        5.0,
-    );
+    before.expect(&after, &a, "cpu some", Share::ALWAYS);
 
     for spinner in &spinners {
         b.enter(spinner.pid());
     }
     let before = dump.fresh_after(2);
     let after = dump.fresh_after(3);
-    assert_near(
-        "a, which they left",
-        before.growth(&after, a.path(), "cpu", "some"),
-        0.0,
-        1.0,
-    );
-    assert_near(
-        "b, where they went",
-        before.growth(&after, b.path(), "cpu", "some"),
-        100.0,
-        5.0,
-    );
+    before.expect(&after, &a, "cpu some", Share::NEVER);
+    before.expect(&after, &b, "cpu some", Share::ALWAYS);
     assert_eq!(capabilities(dump.pid()), [0], "expected no capability in any thread");
     dump.finish();
 }

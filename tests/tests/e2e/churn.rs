@@ -1,6 +1,12 @@
 //! Thousands of cgroups that come and go.
 
-use tests::{cgroup::Cgroup, machine, record::Record, record::assert_near, running::Dump, session::Session};
+use tests::{
+    cgroup::Cgroup,
+    machine,
+    record::{Record, Share},
+    running::Dump,
+    session::Session,
+};
 
 use crate::load;
 
@@ -61,31 +67,21 @@ fn without_slot_the_ancestor_is_charged() {
     let outer = Cgroup::new(session.name());
     let existing = machine::cgroup_paths(&machine::v2_mount().expect("there is one")).len();
     let mut dump = Dump::start(&["--interval", "300ms", "--max-cgroups", &existing.to_string()]);
-    dump.record();
+    let without_slot = dump.record().quality("cgroups_without_slot");
     let inner = outer.child("inner");
     let spinners = [0; 2].map(|_| load().within(&inner).alone().start(&["spin"]));
     let before = dump.fresh_after(2);
     let after = dump.fresh_after(4);
-    assert_eq!(after.quality("cgroups_without_slot"), 1);
+    assert_eq!(after.quality("cgroups_without_slot"), without_slot + 1);
     assert!(after.cgroup(inner.path()).is_none(), "{} has no slot", inner.path());
-    assert_near(
-        "its parent",
-        before.growth(&after, outer.path(), "cpu", "some"),
-        100.0,
-        5.0,
-    );
+    before.expect(&after, &outer, "cpu some", Share::ALWAYS);
 
     drop(spinners);
     inner.remove();
     let before = dump.fresh_after(2);
     let after = dump.fresh_after(3);
-    assert_eq!(after.quality("cgroups_without_slot"), 0);
-    assert_near(
-        "its parent, without it",
-        before.growth(&after, outer.path(), "cpu", "some"),
-        0.0,
-        0.0,
-    );
+    assert_eq!(after.quality("cgroups_without_slot"), without_slot);
+    before.expect(&after, &outer, "cpu some", Share::NEVER);
     dump.finish();
 }
 
@@ -104,12 +100,7 @@ fn new_cgroup_is_traced(dump: &mut Dump, outer: &Cgroup) {
     let _spinners = [0; 2].map(|_| load().within(&cgroup).alone().start(&["spin"]));
     let before = dump.fresh_after(2);
     let after = dump.fresh_after(5);
-    assert_near(
-        "made after the churn",
-        before.growth(&after, cgroup.path(), "cpu", "some"),
-        100.0,
-        5.0,
-    );
+    before.expect(&after, &cgroup, "cpu some", Share::ALWAYS);
 }
 
 fn nothing_is_left(first: &Record, last: &Record, outer: &Cgroup) {
@@ -120,11 +111,12 @@ fn nothing_is_left(first: &Record, last: &Record, outer: &Cgroup) {
         .collect();
     assert_eq!(children, [outer.path()], "cgroups that are gone are not listed");
     assert_eq!(last.quality("cgroups_without_slot"), 0, "{}", last.json["quality"]);
-    assert_eq!(
-        last.quality("storage_failures"),
-        first.quality("storage_failures"),
-        "{}",
-        last.json["quality"]
-    );
-    assert_eq!(last.quality("overflows"), 0, "{}", last.json["quality"]);
+    for counter in ["storage_failures", "overflows", "rejected_readings"] {
+        assert_eq!(
+            last.quality(counter),
+            first.quality(counter),
+            "{counter}: {}",
+            last.json["quality"]
+        );
+    }
 }

@@ -30,7 +30,8 @@ fn agrees_with_the_kernel_under_disk_io() {
     let cgroup = Cgroup::new(session.name());
     let _readers = load()
         .within(&cgroup)
-        .start_on(&["read", "--threads", "2"], file.path());
+        .alone()
+        .start_on(&["read", "--threads", "4"], file.path());
     agrees(cgroup.path(), "io");
 }
 

@@ -1,6 +1,6 @@
 //! Cgroups that are made while the tracer runs.
 
-use tests::{cgroup::Cgroup, record::assert_near, running::Dump, session::Session};
+use tests::{cgroup::Cgroup, record::Share, running::Dump, session::Session};
 
 use crate::load;
 
@@ -23,19 +23,18 @@ fn new_cgroup_appears_with_its_pressure() {
             cgroup.path()
         );
     }
-    assert_near("nobody is in it", empty.total_us(inner.path(), "cpu", "some"), 0.0, 0.0);
+    let total_us = empty.total_us(inner.path(), "cpu", "some");
+    assert!(
+        total_us == 0.0,
+        "expected no pressure where nobody is, saw {total_us} us"
+    );
 
     let spinners = [0; 2].map(|_| load().within(&inner).alone().start(&["spin"]));
     let before = dump.fresh_after(2);
     let after = dump.fresh_after(4);
     for cgroup in [&outer, &inner] {
         // One of the two always waits.
-        assert_near(
-            cgroup.path(),
-            before.growth(&after, cgroup.path(), "cpu", "some"),
-            100.0,
-            5.0,
-        );
+        before.expect(&after, cgroup, "cpu some", Share::ALWAYS);
     }
 
     let gone = inner.path().to_owned();
@@ -63,11 +62,6 @@ fn children_are_charged_to_their_parents_cgroup() {
     let before = dump.fresh_after(2);
     let after = dump.fresh_after(4);
     // 20 processes, one of each pair runnable, on one CPU.
-    assert_near(
-        "cpu some",
-        before.growth(&after, cgroup.path(), "cpu", "some"),
-        100.0,
-        5.0,
-    );
+    before.expect(&after, &cgroup, "cpu some", Share::ALWAYS);
     dump.finish();
 }

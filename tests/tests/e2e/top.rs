@@ -1,7 +1,6 @@
 //! `top` in a real terminal.
 
 use rustix::process::{Signal, kill_process};
-
 use tests::{cgroup::Cgroup, program, session::Session, terminal::Terminal};
 
 #[test]
@@ -43,9 +42,9 @@ fn name(cgroup: &Cgroup) -> &str {
 }
 
 fn start(terminal: &Terminal) {
-    let command = program::command(["top"]);
-    let words = [command.get_program()].into_iter().chain(command.get_args());
+    let words = program::words(&["top"]);
     let words: Vec<String> = words
+        .iter()
         .map(|word| format!("'{}'", word.to_str().expect("UTF-8")))
         .collect();
     // Not in one piece, so that the line itself is not taken for its output.

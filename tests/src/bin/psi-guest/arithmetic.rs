@@ -13,12 +13,14 @@ use crate::{
     PSI_LOAD,
     comparison::{reading, too_little_memory},
     spent::{Clocks, Spent},
-    suite::{Guest, ahead_on, load_cpu, row},
+    suite::{Guest, ahead_on, load_cpu},
 };
 
 /// What may differ, in % of the time: what else runs on the CPU changes the shares, but not the account of one task.
 const SHARE: f64 = 6.0;
 const ACCOUNT: f64 = 2.0;
+/// What a load must reach to prove anything, in % of the time.
+const PRESSURE: f64 = 10.0;
 
 /// Three tasks share a CPU: two in `a`, one in `b`.
 pub(crate) fn spinners(guest: &mut Guest) {
@@ -28,8 +30,8 @@ pub(crate) fn spinners(guest: &mut Guest) {
     let _in_a = [spinner(&a), spinner(&a)];
     let in_b = spinner(&b);
 
-    let Measured { before, after, spent } = measure(guest, &parent, &in_b);
-    let mut wrong = Wrong::default();
+    let measured = measure(guest, &parent, &in_b);
+    let mut figures = Figures::new(guest, "three spinners");
     for (name, cgroup, kind, expected) in [
         ("a", &a, "some", 100.0),
         ("a", &a, "full", 100.0 / 3.0),
@@ -38,103 +40,81 @@ pub(crate) fn spinners(guest: &mut Guest) {
         ("parent", &parent, "some", 100.0),
         ("parent", &parent, "full", 0.0),
     ] {
-        let seen = before.growth(&after, cgroup.path(), "cpu", kind);
-        wrong.within(
-            "three spinners",
-            &format!("cpu {kind} of {name}"),
-            seen,
-            expected..=expected,
-            SHARE,
-        );
+        let seen = measured.growth(cgroup, "cpu", kind);
+        figures.near(&format!("cpu {kind} of {name}"), seen, expected, SHARE);
     }
-    let waiting = percent(spent.waiting, &spent);
-    let seen = before.growth(&after, b.path(), "cpu", "some");
-    wrong.within(
-        "three spinners",
-        "cpu some of b by schedstat",
-        seen,
-        waiting..=waiting,
-        ACCOUNT,
-    );
-    wrong.finish();
+    let seen = measured.growth(&b, "cpu", "some");
+    figures.near("cpu some of b, by schedstat", seen, measured.waiting(), ACCOUNT);
+    figures.finish();
 }
 
-/// The load waits for nothing but memory, so all its sleep is a stall; so is what it runs in the kernel, mostly.
+/// The load waits for nothing but memory: all its sleep is a stall, and most of what it runs in the kernel.
 pub(crate) fn throttled(guest: &mut Guest) {
     let (load, cgroup) = too_little_memory("throttled", "0");
-    let Measured { before, after, spent } = measure(guest, &cgroup, &load);
-    let (asleep, not_own) = (
-        percent(spent.asleep, &spent),
-        100.0 - percent(spent.in_user_space, &spent),
-    );
-    let mut wrong = Wrong::default();
+    let measured = measure(guest, &cgroup, &load);
+    let mut figures = Figures::new(guest, "memory.high, no swap");
     for kind in ["some", "full"] {
-        let seen = before.growth(&after, cgroup.path(), "memory", kind);
-        wrong.within(
-            "memory.high, no swap",
-            &format!("memory {kind}"),
-            seen,
-            asleep..=not_own,
-            ACCOUNT,
-        );
-        wrong.at_least("memory.high, no swap", &format!("memory {kind}"), seen, 10.0);
+        let seen = measured.growth(&cgroup, "memory", kind);
+        let least = measured.asleep().max(PRESSURE);
+        figures.between(&format!("memory {kind}"), seen, least, measured.not_in_user_space());
     }
-    wrong.finish();
+    figures.finish();
 }
 
 /// The load sleeps for memory, for io, or for both at once.
 pub(crate) fn swapping(guest: &mut Guest) {
     let (load, cgroup) = too_little_memory("swapping", "max");
-    let Measured { before, after, spent } = measure(guest, &cgroup, &load);
-    let (asleep, not_own) = (
-        percent(spent.asleep, &spent),
-        100.0 - percent(spent.in_user_space, &spent),
-    );
-    let growth = |resource, kind| before.growth(&after, cgroup.path(), resource, kind);
-    let mut wrong = Wrong::default();
+    let measured = measure(guest, &cgroup, &load);
+    let mut figures = Figures::new(guest, "memory.high, swap");
     for kind in ["some", "full"] {
-        let (memory, io) = (growth("memory", kind), growth("io", kind));
-        wrong.within(
-            "memory.high, swap",
+        let memory = measured.growth(&cgroup, "memory", kind);
+        let io = measured.growth(&cgroup, "io", kind);
+        figures.between(
             &format!("memory {kind}"),
             memory,
-            10.0..=not_own,
-            ACCOUNT,
+            PRESSURE,
+            measured.not_in_user_space(),
         );
-        wrong.within("memory.high, swap", &format!("io {kind}"), io, 0.0..=asleep, ACCOUNT);
-        wrong.at_least("memory.high, swap", &format!("memory + io {kind}"), memory + io, asleep);
+        figures.between(&format!("io {kind}"), io, 0.0, measured.asleep());
+        figures.between(
+            &format!("memory + io {kind}"),
+            memory + io,
+            measured.asleep(),
+            measured.asleep() + measured.not_in_user_space(),
+        );
     }
     // One task: when it stalls, all do.
-    let (some, full) = (growth("memory", "some"), growth("memory", "full"));
-    wrong.within("memory.high, swap", "memory full as some", full, some..=some, 0.1);
-    wrong.finish();
+    let [some, full] = ["some", "full"].map(|kind| measured.growth(&cgroup, "memory", kind));
+    figures.near("memory full, as some", full, some, 0.1);
+    figures.finish();
 }
 
 /// The load sleeps for nothing but io.
 pub(crate) fn io(guest: &mut Guest) {
     let (load, cgroup) = reading(guest, "io");
-    let Measured { before, after, spent } = measure(guest, &cgroup, &load);
-    let asleep = percent(spent.asleep, &spent);
-    let mut wrong = Wrong::default();
+    let measured = measure(guest, &cgroup, &load);
+    let mut figures = Figures::new(guest, "direct reads");
     for kind in ["some", "full"] {
-        let seen = before.growth(&after, cgroup.path(), "io", kind);
-        wrong.within("direct reads", &format!("io {kind}"), seen, asleep..=asleep, ACCOUNT);
-        wrong.at_least("direct reads", &format!("io {kind}"), seen, 10.0);
+        let seen = measured.growth(&cgroup, "io", kind);
+        figures.near(&format!("io {kind}"), seen, measured.asleep(), ACCOUNT);
+        figures.between(&format!("io {kind}, at all"), seen, PRESSURE, 100.0);
     }
-    wrong.finish();
+    figures.finish();
 }
 
+/// What psitrace and the scheduler say of the same time.
+#[derive(Debug)]
 struct Measured {
     before: Record,
     after: Record,
-    /// By one of the loads, meanwhile.
+    /// By one of the loads.
     spent: Spent,
 }
 
 /// Eight seconds of a cgroup and its children.
 fn measure(guest: &mut Guest, cgroup: &Cgroup, load: &Working) -> Measured {
     // Out of the loads' way: this is about their shares of a CPU.
-    let (before, after, spent) = ahead_on(0, || {
+    let measured = ahead_on(0, || {
         let mut dump = Dump::start(&["--cgroup", &cgroup.glob()]);
         // The first second is the tracer's own start.
         dump.record();
@@ -143,52 +123,72 @@ fn measure(guest: &mut Guest, cgroup: &Cgroup, load: &Working) -> Measured {
         let after = dump.fresh_after(8);
         let spent = clocks.until(Clocks::of(load.pid()));
         dump.finish();
-        (before, after, spent)
+        Measured { before, after, spent }
     });
-    guest.note_quality(&after.json["quality"]);
-    Measured { before, after, spent }
+    guest.note_quality(&measured.after.json["quality"]);
+    measured
 }
 
-fn percent(part: Duration, spent: &Spent) -> f64 {
-    part.as_secs_f64() * 100.0 / spent.elapsed.as_secs_f64()
+/// All in % of the time.
+impl Measured {
+    fn growth(&self, cgroup: &Cgroup, resource: &str, kind: &str) -> f64 {
+        self.before.growth(&self.after, cgroup.path(), resource, kind)
+    }
+
+    fn waiting(&self) -> f64 {
+        self.percent(self.spent.waiting)
+    }
+
+    fn asleep(&self) -> f64 {
+        self.percent(self.spent.asleep)
+    }
+
+    fn not_in_user_space(&self) -> f64 {
+        100.0 - self.percent(self.spent.in_user_space)
+    }
+
+    fn percent(&self, part: Duration) -> f64 {
+        part.as_secs_f64() * 100.0 / self.spent.elapsed.as_secs_f64()
+    }
 }
 
-/// Figures that are not as they should be; all are looked at before the test fails.
-#[derive(Debug, Default)]
-struct Wrong {
-    what: Vec<String>,
+/// The figures of one workload. All are looked at before the test fails.
+struct Figures<'a> {
+    guest: &'a mut Guest,
+    workload: &'static str,
+    wrong: Vec<String>,
 }
 
-impl Wrong {
-    /// `seen` is to be in `range`, give or take some points; all in %.
-    fn within(&mut self, workload: &str, figure: &str, seen: f64, range: std::ops::RangeInclusive<f64>, points: f64) {
-        let (low, high) = (*range.start(), *range.end());
-        let expected = if low == high {
-            format!("{low:.1} %")
-        } else {
-            format!("{low:.1} to {high:.1} %")
-        };
-        let difference = (seen - high).max(0.0) + (seen - low).min(0.0);
-        row(
+impl<'a> Figures<'a> {
+    fn new(guest: &'a mut Guest, workload: &'static str) -> Self {
+        Self {
+            guest,
             workload,
-            figure,
-            &expected,
-            &format!("{seen:.1} %"),
-            &format!("{difference:+.1} points"),
-        );
-        if difference.abs() > points {
-            self.what
-                .push(format!("{figure}: expected {expected} +- {points}, saw {seen:.1} %"));
+            wrong: Vec::new(),
         }
     }
 
-    fn at_least(&mut self, workload: &str, figure: &str, seen: f64, low: f64) {
-        self.within(workload, figure, seen, low..=f64::INFINITY, ACCOUNT);
+    fn near(&mut self, figure: &str, seen: f64, expected: f64, points: f64) {
+        self.look(figure, seen, &format!("{expected:.1} %"), seen - expected, points);
+    }
+
+    fn between(&mut self, figure: &str, seen: f64, low: f64, high: f64) {
+        let outside = (seen - high).max(0.0) + (seen - low).min(0.0);
+        self.look(figure, seen, &format!("{low:.1} to {high:.1} %"), outside, ACCOUNT);
+    }
+
+    fn look(&mut self, figure: &str, seen: f64, expected: &str, difference: f64, points: f64) {
+        let Self { guest, workload, wrong } = self;
+        let (saw, differs) = (format!("{seen:.1} %"), format!("{difference:+.1} points"));
+        guest.row(workload, figure, expected, &saw, &differs);
+        if difference.abs() > points {
+            wrong.push(format!("{figure}: expected {expected} +- {points}, saw {saw}"));
+        }
     }
 
     #[track_caller]
     fn finish(self) {
-        let Self { what } = self;
-        assert!(what.is_empty(), "{}", what.join("; "));
+        let Self { wrong, .. } = self;
+        assert!(wrong.is_empty(), "{}", wrong.join("; "));
     }
 }

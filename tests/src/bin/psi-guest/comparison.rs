@@ -11,7 +11,7 @@ use tests::{
 
 use crate::{
     PSI_GUEST, PSI_LOAD,
-    suite::{Guest, ahead_on, load_cpu, row},
+    suite::{Guest, ahead_on, load_cpu},
 };
 
 /// What may differ: us, or % of the kernel's growth.
@@ -123,7 +123,7 @@ fn compare(guest: &mut Guest, workload: &str, cgroup: &str, made_for: &[(&str, &
         let ms = |us: f64| format!("{:.1} ms", us / 1000.0);
         let difference_percent = if kernel > 0.0 { difference * 100.0 / kernel } else { 0.0 };
         let figure = format!("{resource} {kind}");
-        row(
+        guest.row(
             workload,
             &figure,
             &ms(kernel),

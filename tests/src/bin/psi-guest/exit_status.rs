@@ -35,8 +35,8 @@ pub(crate) fn tell(failed: usize) -> io::Error {
 fn out(value: u32) {
     // SAFETY: the process may use the port; the device behind it ends QEMU, or is not there and nothing happens.
     unsafe {
-        core::arch::asm!("out dx, eax", in("dx") PORT, in("eax") value, options(nomem, nostack, preserves_flags))
-    };
+        core::arch::asm!("out dx, eax", in("dx") PORT, in("eax") value, options(nomem, nostack, preserves_flags));
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tests::{PATIENCE, bpf_ids::Ids, eventually, program, running::Dump};
 
-use crate::suite::{Guest, row};
+use crate::suite::Guest;
 
 /// Programs whose size, as the verifier sees it, is watched: its limit is a million instructions.
 const WATCHED: [&str; 5] = [
@@ -30,7 +30,7 @@ pub(crate) fn check(guest: &mut Guest) {
     for name in WATCHED {
         let program = programs.iter().find(|program| program["name"] == name);
         let instructions = program.map_or(&Value::Null, |program| &program["verified_instructions"]);
-        row(
+        guest.row(
             "check",
             name,
             "1000000",

@@ -1,4 +1,5 @@
-//! Loads for the end-to-end tests: one process that enters its cgroup, goes to its CPU, then works until it is killed.
+//! Loads for the end-to-end tests: one process that enters its cgroup, goes to its CPU, then works until it is killed,
+//! or becomes another program there.
 
 mod disk;
 mod pipes;
@@ -7,15 +8,18 @@ mod processor;
 mod ring;
 
 use std::{
+    ffi::OsString,
     fs,
     io::{self, Write as _},
+    os::unix::process::CommandExt as _,
     path::PathBuf,
+    process::Command,
 };
 
 use clap::{Parser, Subcommand};
 use rustix::{
     process::{Signal, set_parent_process_death_signal, setpriority_process, setsid},
-    thread::{CpuSet, sched_setaffinity},
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
 };
 
 #[derive(Debug, Parser)]
@@ -26,6 +30,9 @@ struct Cli {
     /// Stay on this CPU
     #[arg(long)]
     cpu: Option<usize>,
+    /// Stay away from this CPU
+    #[arg(long)]
+    not_cpu: Option<usize>,
     /// Go before others, or behind
     #[arg(long, allow_negative_numbers = true)]
     nice: Option<i32>,
@@ -35,6 +42,11 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Work {
+    /// Become another program
+    Run {
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Do nothing, and end
     Nothing,
     /// Compute
@@ -71,7 +83,13 @@ enum Work {
 }
 
 fn main() -> io::Result<()> {
-    let Cli { enter, cpu, nice, work } = Cli::parse();
+    let Cli {
+        enter,
+        cpu,
+        not_cpu,
+        nice,
+        work,
+    } = Cli::parse();
     // A load must not outlive the test that wants it.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     for cgroup in enter {
@@ -82,10 +100,16 @@ fn main() -> io::Result<()> {
         set.set(cpu);
         sched_setaffinity(None, &set)?;
     }
+    if let Some(cpu) = not_cpu {
+        let mut set = sched_getaffinity(None)?;
+        set.unset(cpu);
+        sched_setaffinity(None, &set)?;
+    }
     if let Some(nice) = nice {
         go_before(nice)?;
     }
     match work {
+        Work::Run { words } => Err(Command::new(&words[0]).args(&words[1..]).exec()),
         Work::Nothing => Ok(()),
         Work::Spin { threads } => processor::spin(threads),
         Work::Read { threads, file } => disk::read(threads, &file),

@@ -1,0 +1,28 @@
+//! psi-user's flusher, its very source, against the model: what it shows is what the kernel's aggregation makes of the
+//! model's times, to the ns.
+//!
+//! The source is taken from psi-user by path: it is written against `crate::mapped`, and here that is the tracer's
+//! plain memory with a clock that the tests set.
+
+#[path = "../../../psi-user/src/averages.rs"]
+#[expect(dead_code, unreachable_pub, reason = "psi-user's: one function is used")]
+mod averages;
+#[path = "../../../psi-user/src/flush.rs"]
+#[expect(dead_code, unreachable_pub, reason = "psi-user's")]
+mod flush;
+#[path = "../accounting/kernel.rs"]
+#[expect(dead_code, reason = "the accounting's tests use all of it")]
+mod kernel;
+mod mapped;
+#[path = "../accounting/plan.rs"]
+#[expect(dead_code, reason = "the accounting's tests use all of it")]
+mod plan;
+#[path = "../accounting/psi.rs"]
+#[expect(dead_code, reason = "the accounting's tests use all of it")]
+mod psi;
+mod readings;
+mod slots;
+#[path = "../accounting/tracer.rs"]
+#[expect(dead_code, reason = "the accounting's tests use all of it")]
+mod tracer;
+mod windows;

@@ -1,0 +1,103 @@
+//! `psi-user`'s maps, over the tracer's plain memory.
+
+use std::{cell::RefCell, rc::Rc};
+
+pub(crate) use psi_common::list::Next;
+use psi_common::{
+    account::{Records, Stamp},
+    layout::{Counter, State},
+};
+
+use crate::tracer::Memory;
+
+/// What happens before a record on a detached list is read.
+type Interruption = Box<dyn FnMut(u32)>;
+
+pub(crate) struct MappedMaps {
+    memory: Rc<Memory>,
+    /// For what the flusher is interrupted by.
+    pub(crate) interruption: RefCell<Option<Interruption>>,
+}
+
+/// The clock is the tracer's.
+pub(crate) fn now_ns() -> u64 {
+    NOW.with(|now| now.get())
+}
+
+thread_local! {
+    pub(crate) static NOW: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+impl MappedMaps {
+    pub(crate) const fn new(memory: Rc<Memory>) -> Self {
+        Self {
+            memory,
+            interruption: RefCell::new(None),
+        }
+    }
+
+    pub(crate) fn slots(&self) -> usize {
+        self.memory.slots()
+    }
+
+    pub(crate) fn cpu_count(&self) -> usize {
+        self.memory.cpus()
+    }
+
+    pub(crate) fn index(&self, cpu: usize, slot: u32) -> usize {
+        cpu * self.slots() + slot as usize
+    }
+
+    pub(crate) fn detach_updated(&self, cpu: usize) -> Option<u32> {
+        self.memory.detach(cpu)
+    }
+
+    pub(crate) fn unlink(&self, cpu: usize, slot: u32) -> Next {
+        let next = self.memory.unlink(cpu, slot as usize);
+        if let Some(interruption) = self.interruption.borrow_mut().as_mut() {
+            interruption(slot);
+        }
+        next
+    }
+
+    pub(crate) fn times(&self, cpu: usize, slot: u32) -> [u64; State::ALL.len()] {
+        let record = self.memory.at(cpu, slot as usize);
+        State::ALL.map(|state| record.times[state as usize].get())
+    }
+}
+
+impl Records for MappedMaps {
+    type Record = usize;
+
+    fn record(&self, cpu: u32, slot: u32) -> Option<usize> {
+        (&*self.memory).record(cpu, slot)
+    }
+
+    fn parent(&self, slot: u32) -> Option<u32> {
+        (&*self.memory).parent(slot)
+    }
+
+    fn add_word(&self, record: usize, delta: u64) -> u64 {
+        (&*self.memory).add_word(record, delta)
+    }
+
+    fn add_time(&self, record: usize, state: State, delta: u64) {
+        (&*self.memory).add_time(record, state, delta);
+    }
+
+    fn updated(&self, record: usize, cpu: u32, slot: u32) {
+        (&*self.memory).updated(record, cpu, slot);
+    }
+
+    fn now(&self) -> u64 {
+        now_ns()
+    }
+
+    fn count(&self, counter: Counter) {
+        (&*self.memory).count(counter);
+    }
+
+    fn add(&self, cpu: u32, slot: u32, delta: u64, stamp: Stamp) -> Stamp {
+        (&*self.memory).add(cpu, slot, delta, stamp)
+    }
+}

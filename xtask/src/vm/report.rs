@@ -1,0 +1,146 @@
+//! What a guest tells: a line for each test on its console, and QEMU's exit status.
+
+use std::{collections::VecDeque, os::unix::process::ExitStatusExt as _, process::ExitStatus};
+
+use crate::summary::Counts;
+
+const LAST_LINES: usize = 30;
+
+/// Fed with a guest's console, line by line.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) counts: Counts,
+    /// Figures, as the cells of a Markdown table without its outer bars.
+    pub(crate) rows: Vec<String>,
+    last_lines: VecDeque<String>,
+}
+
+impl Report {
+    /// Returns what the user is to see of `line` at once.
+    pub(crate) fn line<'a>(&mut self, line: &'a str) -> Option<&'a str> {
+        let line = line.trim_end();
+        let Self {
+            counts,
+            rows,
+            last_lines,
+        } = self;
+        if let Some(row) = line.strip_prefix("row ") {
+            rows.push(row.to_owned());
+            return None;
+        }
+        last_lines.truncate(LAST_LINES - 1);
+        last_lines.push_front(line.to_owned());
+        if line.starts_with("ok ") {
+            counts.passed += 1;
+        } else if line.starts_with("FAIL ") {
+            counts.failed += 1;
+        } else if !line.starts_with("again ") {
+            return None;
+        }
+        Some(line)
+    }
+
+    /// Takes the exit status into account. Returns a complaint if the guest did not come to its own end.
+    pub(crate) fn end(&mut self, status: ExitStatus) -> Option<String> {
+        let counts = &mut self.counts;
+        match End::of(status) {
+            End::Told(failed) => {
+                // The console may have lost a line, to a message of the kernel in its middle.
+                counts.failed = failed;
+                if counts.passed + failed > 0 {
+                    return None;
+                }
+                counts.failed = 1;
+                Some("no test ran".to_owned())
+            }
+            end => {
+                counts.failed += 1;
+                Some(match end {
+                    End::Hung => "it hung and was killed".to_owned(),
+                    End::Panicked => "it panicked, or powered off before its tests were over".to_owned(),
+                    _ => format!("QEMU failed ({status})"),
+                })
+            }
+        }
+    }
+
+    /// The end of the console's output.
+    pub(crate) fn last_lines(&self) -> impl Iterator<Item = &str> {
+        self.last_lines.iter().rev().map(String::as_str)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// By its own word, with so many tests failed.
+    Told(usize),
+    Panicked,
+    Hung,
+    /// QEMU's own failure.
+    Failed,
+}
+
+impl End {
+    /// psi-guest writes 16 plus the number of failures, of which QEMU makes 2n + 1. A panic is a reset is a 0.
+    fn of(status: ExitStatus) -> Self {
+        const PASSED: i32 = 2 * 16 + 1;
+        const KILLED_BY_TIMEOUT: i32 = 128 + 9;
+        const KILL: i32 = 9;
+        match status.code() {
+            Some(0) => Self::Panicked,
+            Some(KILLED_BY_TIMEOUT) => Self::Hung,
+            Some(code) if code >= PASSED && (code - PASSED) % 2 == 0 => Self::Told(((code - PASSED) / 2) as usize),
+            None if status.signal() == Some(KILL) => Self::Hung,
+            _ => Self::Failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exited(code: i32) -> ExitStatus {
+        ExitStatus::from_raw(code << 8)
+    }
+
+    #[test]
+    fn exit_status_is_the_result() {
+        assert_eq!(End::of(exited(33)), End::Told(0));
+        assert_eq!(End::of(exited(37)), End::Told(2));
+        assert_eq!(End::of(exited(0)), End::Panicked);
+        assert_eq!(End::of(exited(1)), End::Failed);
+        assert_eq!(End::of(ExitStatus::from_raw(9)), End::Hung);
+    }
+
+    #[test]
+    fn lines_are_sorted() {
+        let mut report = Report::default();
+        let shown: Vec<_> = [
+            "ok a (3 s)\r",
+            "row w | cpu some | 1 | 2 | 3",
+            "[ 1.0] noise",
+            "FAIL b: no",
+        ]
+        .iter()
+        .filter_map(|line| report.line(line))
+        .collect();
+        assert_eq!(shown, ["ok a (3 s)", "FAIL b: no"]);
+        assert_eq!(report.rows, ["w | cpu some | 1 | 2 | 3"]);
+        assert_eq!(
+            report.last_lines().collect::<Vec<_>>(),
+            ["ok a (3 s)", "[ 1.0] noise", "FAIL b: no"]
+        );
+        assert_eq!(report.end(exited(35)), None);
+        assert_eq!((report.counts.passed, report.counts.failed), (1, 1));
+    }
+
+    #[test]
+    fn a_guest_that_ends_otherwise_has_failed() {
+        let mut report = Report::default();
+        report.line("ok a");
+        assert!(report.end(exited(0)).is_some());
+        assert_eq!((report.counts.passed, report.counts.failed), (1, 1));
+        assert!(Report::default().end(exited(33)).is_some());
+    }
+}
