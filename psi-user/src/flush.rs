@@ -85,6 +85,8 @@ struct Record {
     in_window: bool,
     /// Flush round that last met it.
     round: u32,
+    /// Time whose readings were not used, ns.
+    unread_ns: u64,
 }
 
 /// Slots of one CPU.
@@ -281,28 +283,39 @@ impl Flusher {
         let record = &mut self.records[maps.index(cpu, slot)];
         let mut delta = [0; STATES];
         let mut times = maps.times(cpu, slot);
-        let most = (bound.saturating_sub(self.last_ns) + LATE_ADD_NS) as i64;
-        let possible = -most..=most;
+        let mut bound = bound;
+        let mut rejected = false;
         for state in 0..STATES {
-            let mut gained = total_at(times[state], now).wrapping_sub(record.seen[state]) as i64;
-            // Two adds that landed in the opposite order show as a total out of range, for nanoseconds.
-            for _ in 0..3 {
-                if possible.contains(&gained) {
-                    break;
+            let mut tries = 0;
+            let gained = loop {
+                let gained = total_at(times[state], now).wrapping_sub(record.seen[state]) as i64;
+                let most = bound.saturating_sub(self.last_ns) + record.unread_ns + LATE_ADD_NS;
+                if gained.unsigned_abs() <= most {
+                    break gained;
                 }
+                if tries == 3 {
+                    self.rejected += 1;
+                    rejected = true;
+                    break 0;
+                }
+                // Two adds that landed in the opposite order show as a total out of range, for nanoseconds. Or this
+                // thread was kept from reading, and what happened since is in the total.
+                tries += 1;
                 times = maps.times(cpu, slot);
-                gained = total_at(times[state], now).wrapping_sub(record.seen[state]) as i64;
-            }
-            if !possible.contains(&gained) {
-                self.rejected += 1;
-                gained = 0;
-            }
+                bound = now_ns();
+            };
             let is_active = is_on(times[state]);
             record.active = record.active & !(1 << state) | u8::from(is_active) << state;
             // Below zero: the state began after `now` was read.
             delta[state] = gained.max(0) as u64;
             record.seen[state] += delta[state];
         }
+        // What was not used is made up for by a later reading, which may then be larger by as much.
+        record.unread_ns = if rejected {
+            record.unread_ns + now.saturating_sub(self.last_ns)
+        } else {
+            0
+        };
         delta
     }
 

@@ -2,32 +2,33 @@
 
 use std::{
     env, fs,
-    path::Path,
-    process,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     thread::sleep,
     time::{Duration, Instant},
 };
 
 use rustix::process::Pid;
+use tempfile::TempDir;
 
 use crate::PATIENCE;
 
 /// A terminal with a shell, on a tmux server of its own that ends when this is dropped.
 #[derive(Debug)]
 pub struct Terminal {
-    server: String,
+    /// Holds the server's socket.
+    folder: TempDir,
 }
 
 impl Terminal {
     /// A new one; none without tmux.
-    pub fn new(name: &str) -> Option<Self> {
+    pub fn new() -> Option<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
         env::split_paths(&path)
             .any(|folder| folder.join("tmux").is_file())
             .then_some(())?;
         let terminal = Self {
-            server: format!("psitrace-e2e-{}-{name}", process::id()),
+            folder: tempfile::tempdir().expect("a folder"),
         };
         terminal.tmux(&[
             "-f",
@@ -89,13 +90,18 @@ impl Terminal {
         panic!("expected {what}, saw:\n{screen}");
     }
 
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
     fn tmux(&self, arguments: &[&str]) -> String {
         let mut command = Command::new("tmux");
         // Not within another one, and with a locale that lets it show all characters.
         command
             .env_remove("TMUX")
             .env("TERM", "xterm-256color")
-            .args(["-u", "-L", &self.server])
+            .args(["-u", "-S"])
+            .arg(self.socket())
             .args(arguments);
         let output = command.stdin(Stdio::null()).output().expect("tmux starts");
         let error = String::from_utf8_lossy(&output.stderr);
@@ -107,8 +113,8 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         let mut command = Command::new("tmux");
-        let command = command.args(["-L", &self.server, "kill-server"]).stderr(Stdio::null());
-        // Its socket goes a moment after the command.
-        let _ = command.status();
+        let command = command.arg("-S").arg(self.socket()).arg("kill-server");
+        // Not a panic: a failed test may be on its way out already.
+        let _ = command.stderr(Stdio::null()).status();
     }
 }

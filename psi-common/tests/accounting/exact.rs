@@ -53,7 +53,7 @@ fn run(plan: &Plan, source: Source) {
 }
 
 proptest! {
-    #![proptest_config(config(400))]
+    #![proptest_config(config(150))]
 
     #[test]
     fn every_integral_is_the_kernels(plan in lossless(300)) {

@@ -49,7 +49,7 @@ fn standing() -> impl Strategy<Value = Standing> {
 }
 
 proptest! {
-    #![proptest_config(config(200))]
+    #![proptest_config(config(100))]
 
     #[test]
     fn nothing_carries_over_at_the_limit(mut plan in lossless(200), standing in standing()) {

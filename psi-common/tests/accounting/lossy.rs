@@ -149,7 +149,7 @@ fn run(plan: &Plan, after: &[Step], by_switch: bool, stalls: bool) {
 }
 
 proptest! {
-    #![proptest_config(config(400))]
+    #![proptest_config(config(100))]
 
     #[test]
     fn lost_events_heal_with_a_switch_and_two_walks(plan in lossy(200), after in steps(100)) {

@@ -11,4 +11,5 @@ mod lossy;
 mod plan;
 mod psi;
 mod seeding;
+#[expect(dead_code, reason = "the flusher's tests use all of it")]
 mod tracer;

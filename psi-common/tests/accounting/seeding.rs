@@ -89,7 +89,7 @@ fn run(mut kernel: Kernel, plan: &Plan, during: &[Step], after: &[Step], tasks_a
 }
 
 proptest! {
-    #![proptest_config(config(400))]
+    #![proptest_config(config(100))]
 
     #[test]
     fn one_walk_seeds_all_counts(

@@ -4,8 +4,6 @@
 //! The source is taken from psi-user by path: it is written against `crate::mapped`, and here that is the tracer's
 //! plain memory with a clock that the tests set.
 
-#[path = "../../../psi-user/src/averages.rs"]
-#[expect(dead_code, unreachable_pub, reason = "psi-user's: one function is used")]
 mod averages;
 #[path = "../../../psi-user/src/flush.rs"]
 #[expect(dead_code, unreachable_pub, reason = "psi-user's")]

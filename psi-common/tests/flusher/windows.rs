@@ -118,7 +118,12 @@ fn run(plan: &Plan, then: &[Then]) {
     let mut kernel = Kernel::new(&plan.parents, plan.cpus);
     let mut tracer = Tracer::new(&plan.parents, plan.cpus, Source::Fentry);
     let maps = MappedMaps::new(std::rc::Rc::clone(&tracer.memory));
-    let slots = Slots(plan.parents.iter().map(|parent| parent.map(|parent| parent as u32)).collect());
+    let slots = Slots(
+        plan.parents
+            .iter()
+            .map(|parent| parent.map(|parent| parent as u32))
+            .collect(),
+    );
     let mut flusher = Flusher::new(&maps, kernel.now, TICK_NS);
     let mut model = Model::new(&kernel, groups);
     tracer.clock(kernel.now);
@@ -143,14 +148,18 @@ fn run(plan: &Plan, then: &[Then]) {
             }
         }
         for group in 0..groups {
-            assert_eq!(*flusher.totals(group as u32), model.shown[group], "group {group} after {step:?}");
+            assert_eq!(
+                *flusher.totals(group as u32),
+                model.shown[group],
+                "group {group} after {step:?}"
+            );
         }
         assert_eq!(flusher.rejected, 0);
     }
 }
 
 proptest! {
-    #![proptest_config(config(300))]
+    #![proptest_config(config(150))]
 
     #[test]
     fn totals_are_the_kernels(plan in lossless(300), then in prop::collection::vec(then(), 300)) {

@@ -4,7 +4,7 @@ use loom::{sync::Arc, thread};
 use psi_common::word::{MAX_COUNT, class, contribution};
 
 use crate::{
-    memory::{Memory, Order},
+    memory::{Memory, Order, some_preemptions},
     task::{Is, Machine},
 };
 
@@ -27,13 +27,13 @@ enum Right {
 /// What the task is at the start, what comes before, the two that race, and how well it must end.
 type Case = (Is, Script, [Script; 2], Right);
 
-fn race(case: Case, preemptions: Option<usize>) {
-    race_beside(0, case, preemptions);
+fn race(case: Case) {
+    race_beside(0, case, 4);
 }
 
-fn race_beside(standing: u64, (is, before, scripts, right): Case, preemptions: Option<usize>) {
+fn race_beside(standing: u64, (is, before, scripts, right): Case, preemptions: usize) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = preemptions;
+    model.preemption_bound = some_preemptions(preemptions);
     model.check(move || {
         let memory = Memory::new(&TREE, 2, false, Order::Full);
         let machine = Arc::new(Machine::new(memory, ONE, is).with_standing(standing));
@@ -89,24 +89,21 @@ const MOVES: usize = 7;
 fn seeding_against_events() {
     for (n, (is, script)) in SCRIPTS.into_iter().enumerate() {
         let right = if n < MOVES { Right::AtOnce } else { Right::AfterAudit };
-        race((is, NOTHING, [script, WALK], right), None);
+        race((is, NOTHING, [script, WALK], right));
     }
 }
 
 #[test]
 fn seeding_against_a_stall() {
-    race(
-        (Is::Running, NOTHING, [|m| m.stall(true), WALK], Right::AfterAudit),
-        None,
-    );
+    race((Is::Running, NOTHING, [|m| m.stall(true), WALK], Right::AfterAudit));
 }
 
 #[test]
 fn a_walk_against_events() {
     for (is, script) in SCRIPTS {
-        race((is, WALK, [script, WALK], Right::AtOnce), None);
+        race((is, WALK, [script, WALK], Right::AtOnce));
     }
-    race((Is::Running, WALK, [|m| m.stall(true), WALK], Right::AtOnce), None);
+    race((Is::Running, WALK, [|m| m.stall(true), WALK], Right::AtOnce));
 }
 
 /// The repair of what two walks saw.
@@ -118,7 +115,7 @@ fn two_walks_against_events() {
     };
     for (n, (is, script)) in SCRIPTS.into_iter().enumerate() {
         let right = if n < MOVES { Right::AtOnce } else { Right::AfterAudit };
-        race((is, WALK, [script, WALKS], right), Some(3));
+        race_beside(0, (is, WALK, [script, WALKS], right), 2);
     }
 }
 
@@ -132,13 +129,10 @@ fn a_moving_walk_against_events() {
     };
     for (n, (is, script)) in SCRIPTS.into_iter().enumerate() {
         let right = if n < MOVES { Right::AtOnce } else { Right::AfterAudit };
-        race((is, MOVED, [script, WALK], right), None);
+        race((is, MOVED, [script, WALK], right));
     }
-    race((Is::Running, MOVED, [|m| m.stall(true), WALK], Right::AfterAudit), None);
-    race(
-        (Is::Running, MOVED, [|m| m.interrupt(0, true), WALK], Right::AtOnce),
-        None,
-    );
+    race((Is::Running, MOVED, [|m| m.stall(true), WALK], Right::AfterAudit));
+    race((Is::Running, MOVED, [|m| m.interrupt(0, true), WALK], Right::AtOnce));
 }
 
 /// An event that was lost is repaired by the switch, the interrupt and the walk.
@@ -148,11 +142,8 @@ fn repairs_against_each_other() {
         m.walk();
         m.sleep_unseen();
     };
-    race(
-        (Is::Running, LOST, [|m| m.interrupt(0, false), WALK], Right::AfterAudit),
-        None,
-    );
-    race((Is::Running, LOST, [Machine::wake, WALK], Right::AfterAudit), None);
+    race((Is::Running, LOST, [|m| m.interrupt(0, false), WALK], Right::AfterAudit));
+    race((Is::Running, LOST, [Machine::wake, WALK], Right::AfterAudit));
 }
 
 /// The kernel's locks keep two events of one task apart. Even without them the counts agree with what is recorded.
@@ -167,7 +158,7 @@ fn events_without_locks() {
         (Is::Running, [Machine::preempt, |m| m.interrupt(0, true)]),
     ];
     for (is, scripts) in events {
-        race((is, WALK, scripts, Right::Never), None);
+        race((is, WALK, scripts, Right::Never));
     }
 }
 
@@ -182,6 +173,6 @@ fn a_refusal_against_events() {
         (Is::Asleep, [Machine::wake, WALK]),
     ];
     for (is, scripts) in events {
-        race_beside(full, (is, WALK, scripts, Right::Never), None);
+        race_beside(full, (is, WALK, scripts, Right::Never), 4);
     }
 }

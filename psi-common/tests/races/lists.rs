@@ -10,7 +10,7 @@ use psi_common::{
     word::{class, contribution},
 };
 
-use crate::memory::{Memory, Order};
+use crate::memory::{Memory, Order, some_preemptions};
 
 /// The root and two cgroups in it.
 const TREE: [Option<u32>; 3] = [None, Some(0), Some(0)];
@@ -126,12 +126,13 @@ fn one_updater_that_comes_again() {
 
 #[test]
 fn two_updaters_of_one_record() {
-    race(Order::Full, &[WAIT, WAIT], None, must);
+    race(Order::Full, &[WAIT, WAIT], some_preemptions(3), must);
 }
 
 #[test]
 fn two_updaters_of_two_records() {
-    race(Order::Full, &[WAIT, |memory| wait(memory, OTHER, true)], None, must);
+    let updaters: &[Script] = &[WAIT, |memory| wait(memory, OTHER, true)];
+    race(Order::Full, updaters, some_preemptions(3), must);
 }
 
 /// Where adds are no barriers the flusher can miss a change, until the record's next: known, and rare.

@@ -27,6 +27,16 @@ pub(crate) enum Order {
     Weak,
 }
 
+/// Whether all is to be tried, however long it takes.
+pub(crate) fn is_thorough() -> bool {
+    std::env::var_os("PSITRACE_CASES").is_some()
+}
+
+/// How many preemptions loom looks at where all of them would take minutes; all if PSITRACE_CASES is set.
+pub(crate) fn some_preemptions(number: usize) -> Option<usize> {
+    (!is_thorough()).then_some(number)
+}
+
 /// Runs an operation between full barriers. loom takes SeqCst on an operation itself for AcqRel.
 fn full<T>(operation: impl FnOnce() -> T) -> T {
     fence(std::sync::atomic::Ordering::SeqCst);
@@ -121,7 +131,7 @@ impl Memory {
         let record = || Record {
             word: AtomicU64::new(0),
             next: AtomicU32::new(NOT_LISTED),
-            times: (0..10).map(|_| time()).collect(),
+            times: (0..11).map(|_| time()).collect(),
         };
         Self {
             parents: parents.to_vec(),
@@ -159,45 +169,69 @@ impl Memory {
         })
     }
 
-    /// After all threads: the words are what `own` says plus what the children carry up, and each integral has as
-    /// many entries as exits, one more if its state is on.
-    pub(crate) fn check(&self, own: impl Fn(u32, u32) -> u64) {
-        let end = self.clock.load(Acquire);
-        for cpu in 0..self.heads.len() as u32 {
-            for slot in 0..self.parents.len() as u32 {
-                let children =
-                    (0..self.parents.len() as u32).filter(|&child| self.parents[child as usize] == Some(slot));
-                let carried = children
-                    .map(|child| parent_delta(0, occupied(self.at(cpu, child).word.load(Acquire))))
-                    .fold(own(cpu, slot), u64::wrapping_add);
-                let word = self.at(cpu, slot).word.load(Acquire);
-                assert_eq!(word, carried, "word of cpu {cpu} slot {slot}");
-                for state in [
-                    State::CpuSome,
-                    State::CpuFull,
-                    State::Nonidle,
-                    State::IoSome,
-                    State::IoFull,
-                    State::MemSome,
-                    State::MemFull,
-                ] {
-                    let is_on_record = states(occupied(word)) >> state as u32 & 1 != 0;
-                    let time = self.time(cpu, slot, state);
-                    assert_eq!(
-                        is_on(time),
-                        is_on_record,
-                        "{state:?} of cpu {cpu} slot {slot}: {time:x}"
-                    );
-                    let total = total_at(time, end) as i64;
-                    let elapsed = (end - BOOT_NS) as i64;
-                    // Each event's clock is off by what passes until it lands.
-                    assert!(
-                        (-elapsed..=2 * elapsed).contains(&total),
-                        "{state:?} of cpu {cpu} slot {slot}: {total} in {elapsed}"
-                    );
+    pub(crate) fn word(&self, cpu: u32, slot: u32) -> u64 {
+        self.at(cpu, slot).word.load(Acquire)
+    }
+
+    /// Empties a slot: what is there is replaced.
+    pub(crate) fn overwrite(&self, slot: u32) {
+        let record = self.at(0, slot);
+        full(|| record.word.store(0, Release));
+        for time in &record.times {
+            if let Time::Raced(time) = time {
+                full(|| time.store(0, Release));
+            }
+        }
+    }
+
+    /// Empties a slot: what was read of its times is taken off, but for what is on.
+    pub(crate) fn take_off(&self, slot: u32) {
+        for time in &self.at(0, slot).times {
+            if let Time::Raced(time) = time {
+                let read = time.load(Acquire);
+                if !is_on(read) {
+                    full(|| time.fetch_sub(read, AcqRel));
                 }
             }
         }
+    }
+
+    /// After all threads: the words are what `own` says plus what the children carry up, and each integral has as
+    /// many entries as exits, one more if its state is on.
+    pub(crate) fn check(&self, own: impl Fn(u32, u32) -> u64) {
+        assert_eq!(self.faults(own), "");
+    }
+
+    pub(crate) fn is_right(&self, own: impl Fn(u32, u32) -> u64) -> bool {
+        self.faults(own).is_empty()
+    }
+
+    fn faults(&self, own: impl Fn(u32, u32) -> u64) -> String {
+        let mut faults = String::new();
+        let end = self.clock.load(Acquire);
+        let elapsed = (end - BOOT_NS) as i64;
+        for cpu in 0..self.heads.len() as u32 {
+            for slot in 0..self.parents.len() as u32 {
+                let children = (0..self.parents.len()).filter(|&child| self.parents[child] == Some(slot));
+                let carried = children
+                    .map(|child| parent_delta(0, occupied(self.word(cpu, child as u32))))
+                    .fold(own(cpu, slot), u64::wrapping_add);
+                let word = self.word(cpu, slot);
+                if word != carried {
+                    faults += &format!("cpu {cpu} slot {slot}: word {word:x}, not {carried:x}; ");
+                }
+                for state in State::ALL {
+                    let on_record = states(occupied(word)) >> state as u32 & 1 != 0;
+                    let time = self.time(cpu, slot, state);
+                    // Each event's clock is off by what passes until it lands.
+                    let possible = -elapsed..=2 * elapsed;
+                    if is_on(time) != on_record || !possible.contains(&(total_at(time, end) as i64)) {
+                        faults += &format!("cpu {cpu} slot {slot}: {state:?} {time:x} in {elapsed}; ");
+                    }
+                }
+            }
+        }
+        faults
     }
 }
 

@@ -8,7 +8,7 @@ fn top_shows_cgroups_and_q_leaves() {
     let Some(session) = Session::start("top_shows_cgroups_and_q_leaves") else {
         return;
     };
-    let Some(terminal) = Terminal::new(session.name()) else {
+    let Some(terminal) = Terminal::new() else {
         return session.skip("tmux is not installed");
     };
     let cgroup = Cgroup::new(session.name());
@@ -23,7 +23,7 @@ fn top_restores_the_terminal_when_terminated() {
     let Some(session) = Session::start("top_restores_the_terminal_when_terminated") else {
         return;
     };
-    let Some(terminal) = Terminal::new(session.name()) else {
+    let Some(terminal) = Terminal::new() else {
         return session.skip("tmux is not installed");
     };
     let cgroup = Cgroup::new(session.name());

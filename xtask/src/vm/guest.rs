@@ -148,6 +148,8 @@ impl Guest {
         command.args(["-device", "nvme,serial=disk,drive=disk"]);
         command.arg("-kernel").arg(kernel).arg("-initrd").arg(initramfs);
         let mut words = vec!["console=ttyS0", "quiet", "panic=-1", "oops=panic"];
+        // One thread has one TSC, but 6.1 does not believe it: PSI and BPF would then run on different clocks.
+        words.push("tsc=reliable");
         // These fire when it is the emulator that stands still.
         words.extend(["nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1"]);
         words.push(if *has_psi { "psi=1" } else { "psi=0" });
