@@ -23,6 +23,10 @@ pub trait Number {
 /// Wait-free: the head changes hands first and the link follows; until it does the flusher sees [`LINK_PENDING`] and
 /// waits, never the other way round.
 #[inline(always)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a handle: a reference to it would be one more memory access"
+)]
 pub fn push<N: Number>(next: N, head: impl FnOnce() -> Option<N>, slot: u32) {
     if next.get() != NOT_LISTED {
         return;

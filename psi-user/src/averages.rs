@@ -33,6 +33,7 @@ pub struct Schedule {
 pub struct Due {
     missed: u64,
     span_ns: u64,
+    period_ns: u64,
 }
 
 impl Schedule {
@@ -57,22 +58,47 @@ impl Schedule {
         self.next_ns += (1 + missed) * self.period_ns;
         let span_ns = now_ns - (self.last_ns + missed * self.period_ns);
         self.last_ns = now_ns;
-        Some(Due { missed, span_ns })
+        Some(Due {
+            missed,
+            span_ns,
+            period_ns: self.period_ns,
+        })
     }
 }
 
 impl Averages {
     /// Brings the averages up to date with the state's total.
     pub fn update(&mut self, total_ns: u64, due: Due) {
-        let Due { missed, span_ns } = due;
+        let Due { missed, span_ns, .. } = due;
+        let gained = total_ns.saturating_sub(self.seen_ns);
+        if missed != 0 && gained != 0 {
+            self.catch_up(gained, due);
+            return;
+        }
         // The sample may exceed the period where the total was taken later: the overage is carried over.
-        let sample = total_ns.saturating_sub(self.seen_ns).min(span_ns);
+        let sample = gained.min(span_ns);
         self.seen_ns += sample;
         for (avg, exp) in self.avg.iter_mut().zip(EXP) {
             if missed != 0 {
                 *avg = calc_load(*avg, fixed_power(exp, missed), 0);
             }
-            *avg = calc_load(*avg, exp, sample * 100 / span_ns.max(1) * FIXED_1);
+            *avg = calc_load(*avg, exp, percent_of(sample, span_ns));
+        }
+    }
+
+    /// The kernel misses periods only while nothing runs. Here this process was kept from running while others went
+    /// on: the stall time is spread over the periods that it came from.
+    fn catch_up(&mut self, gained: u64, due: Due) {
+        // What is further back has no part in any average.
+        const PERIODS: u64 = 1024;
+        let Due { missed, span_ns, .. } = due;
+        let span_ns = span_ns + missed * due.period_ns;
+        let sample = gained.min(span_ns);
+        self.seen_ns += sample;
+        for (avg, exp) in self.avg.iter_mut().zip(EXP) {
+            for _ in 0..(missed + 1).min(PERIODS) {
+                *avg = calc_load(*avg, exp, percent_of(sample, span_ns));
+            }
         }
     }
 
@@ -83,6 +109,11 @@ impl Averages {
             hundredths as f64 / 100.0
         })
     }
+}
+
+/// A sample's share of its time in whole %, as fixed point.
+fn percent_of(sample: u64, span_ns: u64) -> u64 {
+    (u128::from(sample) * 100 / u128::from(span_ns.max(1))) as u64 * FIXED_1
 }
 
 fn calc_load(load: u64, exp: u64, active: u64) -> u64 {
@@ -168,6 +199,18 @@ mod tests {
         let (late, each) = (late.percent()[0], each.percent()[0]);
         // The kernel's power by squaring rounds differently from five single steps.
         assert!((late - each).abs() < 0.05, "at once {late}, one by one {each}");
+    }
+
+    #[test]
+    fn a_tracer_that_was_held_up_spreads_what_it_missed() {
+        let period = period_ns(TICK);
+        let mut late = run(5, 50);
+        let mut schedule = Schedule::new(5 * period, period);
+        late.update(
+            late.seen_ns + 100 * period / 2,
+            schedule.due(105 * period).expect("due"),
+        );
+        assert_eq!(late.avg, run(105, 50).avg, "at once, and period by period");
     }
 
     #[test]

@@ -157,8 +157,10 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     eprintln!(
         "psitrace: {}",
-        line.trim_start_matches("error: ")
-            .trim_end_matches(" For more information, try '--help'.")
+        crate::commands::printable(
+            line.trim_start_matches("error: ")
+                .trim_end_matches(" For more information, try '--help'.")
+        )
     );
     ExitCode::from(exit::USAGE)
 }

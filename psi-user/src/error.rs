@@ -14,7 +14,7 @@ pub enum Error {
         missing: String,
     },
     /// The kernel has no type information.
-    #[error("kernel type information: {0}; a kernel built with CONFIG_DEBUG_INFO_BTF=y is needed")]
+    #[error("kernel type information: {0}; it comes with CONFIG_DEBUG_INFO_BTF=y and a mounted /sys")]
     Btf(String),
     /// A structure member that accounting cannot do without.
     #[error("this kernel has no {0}; `psitrace check` says what it lacks")]

@@ -150,7 +150,7 @@ impl Tracer {
     pub fn housekeeping(&mut self) -> Result<(), Error> {
         let due = self.wakeups.take();
         self.periods += u64::from(due);
-        if self.maps.take_resync() || due && self.periods % AUDIT_PERIODS == 0 {
+        if self.maps.take_resync() || due && self.periods.is_multiple_of(AUDIT_PERIODS) {
             self.walk_tasks()?;
         }
         if self.maps.take_recycle() || self.slots.is_recycling() {

@@ -73,6 +73,17 @@ impl Cgroup {
             .unwrap_or_else(|error| panic!("moving {pid} to {}: {error}", self.path));
     }
 
+    /// Makes it one that takes single threads of processes that are in its parent. Says whether the kernel lets it.
+    pub fn take_threads(&self) -> bool {
+        fs::write(self.dir().join("cgroup.type"), "threaded").is_ok()
+    }
+
+    /// Moves a single thread here, see [`Self::take_threads`].
+    pub fn enter_thread(&self, tid: u32) {
+        fs::write(self.dir().join("cgroup.threads"), tid.to_string())
+            .unwrap_or_else(|error| panic!("moving thread {tid} to {}: {error}", self.path));
+    }
+
     /// Removes it now, and says so by a panic if that cannot be done.
     pub fn remove(self) {
         let dir = self.dir();

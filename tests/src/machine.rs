@@ -78,6 +78,15 @@ pub fn cgroup_paths(mount: &Path) -> Vec<String> {
     paths
 }
 
+/// Threads of a process.
+pub fn threads(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("the process runs");
+    threads
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
 /// CPU time that a process has had, all its threads together.
 pub fn cpu_time(pid: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process runs");

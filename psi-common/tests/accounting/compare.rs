@@ -76,8 +76,7 @@ pub(crate) fn check_words_with(
     }
     // Children have higher numbers than their parents.
     for group in (0..parents.len()).rev() {
-        for cpu in 0..cpus {
-            let sum = sums[group][cpu];
+        for (cpu, sum) in sums[group].clone().into_iter().enumerate() {
             assert_eq!(
                 tracer.record(cpu, group).word.get(),
                 sum,

@@ -181,7 +181,7 @@ fn machine(tasks: u32) -> (Kernel, Tracer) {
     (kernel, tracer)
 }
 
-fn lose<'a>(tracer: &'a mut Tracer) -> Losing<'a> {
+fn lose(tracer: &mut Tracer) -> Losing<'_> {
     Losing {
         tracer,
         lost: 0xff,

@@ -21,7 +21,7 @@ pub(crate) struct MappedMaps {
 
 /// The clock is the tracer's.
 pub(crate) fn now_ns() -> u64 {
-    NOW.with(|now| now.get())
+    NOW.with(std::cell::Cell::get)
 }
 
 thread_local! {

@@ -207,6 +207,7 @@ impl Memory {
     }
 
     fn faults(&self, own: impl Fn(u32, u32) -> u64) -> String {
+        use std::fmt::Write as _;
         let mut faults = String::new();
         let end = self.clock.load(Acquire);
         let elapsed = (end - BOOT_NS) as i64;
@@ -218,7 +219,7 @@ impl Memory {
                     .fold(own(cpu, slot), u64::wrapping_add);
                 let word = self.word(cpu, slot);
                 if word != carried {
-                    faults += &format!("cpu {cpu} slot {slot}: word {word:x}, not {carried:x}; ");
+                    let _ = write!(faults, "cpu {cpu} slot {slot}: word {word:x}, not {carried:x}; ");
                 }
                 for state in State::ALL {
                     let on_record = states(occupied(word)) >> state as u32 & 1 != 0;
@@ -226,7 +227,7 @@ impl Memory {
                     // Each event's clock is off by what passes until it lands.
                     let possible = -elapsed..=2 * elapsed;
                     if is_on(time) != on_record || !possible.contains(&(total_at(time, end) as i64)) {
-                        faults += &format!("cpu {cpu} slot {slot}: {state:?} {time:x} in {elapsed}; ");
+                        let _ = write!(faults, "cpu {cpu} slot {slot}: {state:?} {time:x} in {elapsed}; ");
                     }
                 }
             }

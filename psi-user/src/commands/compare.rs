@@ -131,7 +131,7 @@ fn sample(tracer: &mut Tracer, files: &[(&'static str, PathBuf)], path: &str) ->
     let snapshot = tracer.snapshot()?;
     let Some(cgroup) = snapshot.cgroups.iter().find(|cgroup| cgroup.path == path) else {
         return Err(Failure::Usage(format!(
-            "the cgroup {path} is gone, or has no slot (--max-cgroups)"
+            "the cgroup {path} is gone, has no slot (--max-cgroups), or is deeper than 31 levels"
         )));
     };
     let ours = totals(cgroup);

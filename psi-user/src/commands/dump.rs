@@ -14,7 +14,7 @@ use psi_user::{
 };
 use tokio::time::Instant;
 
-use super::{Failure, Waiting, Woken, block_on, give_up_capabilities, next_time, require_cgroup};
+use super::{Failure, Waiting, Woken, block_on, give_up_capabilities, next_time, printable, require_cgroup};
 use crate::cli::{DumpArgs, Format, Tracing};
 
 pub(crate) fn run(tracing: &Tracing, args: &DumpArgs) -> Result<ExitCode, Failure> {
@@ -109,19 +109,6 @@ fn figures(cgroup: &CgroupPressure) -> [Option<Pressure>; 7] {
         Some(cgroup.io.full),
         cgroup.irq.map(|irq| irq.full),
     ]
-}
-
-/// A name as it may go to a terminal: control characters escaped.
-fn printable(name: &str) -> String {
-    name.chars()
-        .flat_map(|c| {
-            if c.is_control() {
-                c.escape_default().collect()
-            } else {
-                vec![c]
-            }
-        })
-        .collect()
 }
 
 /// Where records go.

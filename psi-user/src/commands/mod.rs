@@ -72,6 +72,18 @@ pub(crate) fn require_cgroup(hierarchy: &Hierarchy, path: &str) -> Result<(), Fa
     )))
 }
 
+/// A text as it may go to a terminal: control characters escaped.
+pub(crate) fn printable(text: &str) -> String {
+    let escape = |c: char| {
+        if c.is_control() {
+            c.escape_default().collect()
+        } else {
+            String::from(c)
+        }
+    };
+    text.chars().map(escape).collect()
+}
+
 /// Prints to standard output; a closed pipe is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     use io::Write as _;

@@ -1,7 +1,10 @@
 //! Coming and going under load.
 
 use tests::{
+    PATIENCE,
+    bpf_ids::Ids,
     cgroup::Cgroup,
+    eventually,
     program::run,
     record::{Record, Share},
     running::Dump,
@@ -52,6 +55,63 @@ fn coming_and_going_under_load() {
             "expected much cpu pressure under this load, saw {some:.1} %"
         );
     }
+}
+
+/// Made after the tracer looked which cgroups there are, and before its programs tell of new ones. The tasks are seen by
+/// the programs before the tracer has found their cgroup.
+#[test]
+fn cgroups_come_during_the_attachment() {
+    let Some(session) = Session::start("cgroups_come_during_the_attachment") else {
+        return;
+    };
+    let outer = Cgroup::new(session.name());
+    let mut dump = Dump::start(&["--interval", "300ms"]);
+    wait_until_loading(&dump);
+    let coming: Vec<Cgroup> = (0..20).map(|n| outer.child(&format!("coming-{n}"))).collect();
+    let _pipes = load().within(&coming[0]).alone().start(&["ping-pong", "--pairs", "10"]);
+
+    let before = dump.fresh_after(2);
+    let after = dump.fresh_after(4);
+    for cgroup in &coming {
+        assert!(
+            after.cgroup(cgroup.path()).is_some(),
+            "expected {}, saw {:?}",
+            cgroup.path(),
+            after.paths()
+        );
+    }
+    // One process of each pair can run.
+    before.expect(&after, &coming[0], "cpu some", Share::ALWAYS);
+    dump.finish();
+}
+
+/// Gone before the programs could tell.
+#[test]
+fn cgroups_go_during_the_attachment() {
+    let Some(session) = Session::start("cgroups_go_during_the_attachment") else {
+        return;
+    };
+    // The deepest have no figures of their own.
+    let mut chain = vec![Cgroup::new(session.name())];
+    for _ in 0..45 {
+        chain.push(chain[chain.len() - 1].child("deep"));
+    }
+    let mut dump = Dump::start(&["--interval", "300ms"]);
+    wait_until_loading(&dump);
+    while let Some(last) = chain.pop() {
+        last.remove();
+    }
+    let record = dump.fresh_after(4);
+    let gone = record.paths().into_iter().find(|path| path.contains(session.name()));
+    assert_eq!(gone, None, "expected no cgroup that is gone");
+    assert_eq!(record.quality("cgroups_without_slot"), 0, "{}", record.json["quality"]);
+    dump.finish();
+}
+
+/// By then it has looked which cgroups there are.
+fn wait_until_loading(dump: &Dump) {
+    let loads = || (!Ids::of_process(dump.pid()).is_empty()).then_some(());
+    eventually("psitrace loads its programs", PATIENCE, loads);
 }
 
 /// What was counted has to be uncounted: when the load is gone, its pressure is.

@@ -85,6 +85,45 @@ fn without_slot_the_ancestor_is_charged() {
     dump.finish();
 }
 
+/// What lies deeper than the tracer follows is charged to the deepest cgroup that it does follow, and counted.
+#[test]
+fn very_deep_cgroups_are_charged_to_an_ancestor() {
+    let Some(session) = Session::start("very_deep_cgroups_are_charged_to_an_ancestor") else {
+        return;
+    };
+    let mut dump = Dump::start(&["--interval", "300ms"]);
+    let without_slot = dump.record().quality("cgroups_without_slot");
+    let mut chain = vec![Cgroup::new(session.name())];
+    for _ in 0..45 {
+        chain.push(chain[chain.len() - 1].child("deep"));
+    }
+    let spinners = [0; 2].map(|_| load().within(&chain[45]).alone().start(&["spin"]));
+    let before = dump.fresh_after(2);
+    let after = dump.fresh_after(4);
+    let listed = chain
+        .iter()
+        .filter(|cgroup| after.cgroup(cgroup.path()).is_some())
+        .count();
+    assert!((16..46).contains(&listed), "expected most of 46 cgroups, saw {listed}");
+    let deeper = (46 - listed) as u64;
+    assert_eq!(
+        after.quality("cgroups_without_slot"),
+        without_slot + deeper,
+        "{listed} of 46 are listed"
+    );
+    for cgroup in [&chain[0], &chain[listed - 1]] {
+        before.expect(&after, cgroup, "cpu some", Share::ALWAYS);
+    }
+
+    drop(spinners);
+    while let Some(last) = chain.pop() {
+        last.remove();
+    }
+    let last = dump.fresh_after(3);
+    assert_eq!(last.quality("cgroups_without_slot"), without_slot);
+    dump.finish();
+}
+
 fn churn(outer: &Cgroup) {
     for wave in 0..CGROUPS / AT_ONCE {
         let cgroups: Vec<Cgroup> = (0..AT_ONCE).map(|n| outer.child(&format!("wave-{wave}-{n}"))).collect();

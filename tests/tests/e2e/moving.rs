@@ -1,6 +1,6 @@
 //! Tasks that are moved to another cgroup are charged there, all threads of a process and sleeping ones too.
 
-use tests::{cgroup::Cgroup, record::Share, running::Dump, session::Session};
+use tests::{cgroup::Cgroup, machine, record::Share, running::Dump, session::Session};
 
 use crate::{disk_file, load};
 
@@ -68,6 +68,35 @@ fn sleeping_threads_move() {
     let before = dump.fresh_after(2);
     let after = dump.fresh_after(2);
     before.expect(&after, &b, "io some", Share::NEVER);
+    dump.finish();
+}
+
+#[test]
+fn single_threads_move() {
+    let Some(session) = Session::start("single_threads_move") else {
+        return;
+    };
+    let outer = Cgroup::new(session.name());
+    let (a, b) = (outer.child("a"), outer.child("b"));
+    if !(a.take_threads() && b.take_threads()) {
+        return session.skip("this kernel makes no threaded cgroups here");
+    }
+    let spinner = load().within(&outer).alone().start(&["spin", "--threads", "4"]);
+    let mut dump = Dump::start(&["--interval", "400ms", "--cgroup", &outer.glob()]);
+    dump.record();
+    let threads = machine::threads(spinner.pid());
+    for (from, to) in [(&b, &a), (&a, &b)] {
+        // Two of the four: one of them always waits, and both do for as long as another one runs.
+        for &thread in &threads[2..] {
+            to.enter_thread(thread);
+        }
+        let before = dump.fresh_after(2);
+        let after = dump.fresh_after(4);
+        before.expect(&after, from, "cpu some", Share::NEVER);
+        before.expect(&after, to, "cpu some", Share::ALWAYS);
+        before.expect(&after, to, "cpu full", Share::about(50.0, 15.0));
+        before.expect(&after, &outer, "cpu full", Share::about(0.0, 5.0));
+    }
     dump.finish();
 }
 

@@ -111,7 +111,7 @@ struct Measured {
     spent: Spent,
 }
 
-/// Eight seconds of a cgroup and its children.
+/// Six seconds of a cgroup and its children.
 fn measure(guest: &mut Guest, cgroup: &Cgroup, load: &Working) -> Measured {
     // Out of the loads' way: this is about their shares of a CPU.
     let measured = ahead_on(0, || {
@@ -120,7 +120,7 @@ fn measure(guest: &mut Guest, cgroup: &Cgroup, load: &Working) -> Measured {
         dump.record();
         let before = dump.fresh();
         let clocks = Clocks::of(load.pid());
-        let after = dump.fresh_after(8);
+        let after = dump.fresh_after(6);
         let spent = clocks.until(Clocks::of(load.pid()));
         dump.finish();
         Measured { before, after, spent }

@@ -97,7 +97,7 @@ pub(crate) fn io(guest: &mut Guest) {
 
 /// Runs `psitrace compare` and takes a look at each figure; those that the load is made for must have grown.
 fn compare(guest: &mut Guest, workload: &str, cgroup: &str, made_for: &[(&str, &str)]) {
-    let arguments = ["compare", "--json", "--duration", "10s", "--cgroup", cgroup];
+    let arguments = ["compare", "--json", "--duration", "8s", "--cgroup", cgroup];
     // The emulator runs one CPU at a time: on another one psitrace could be stopped between its readings, which then
     // are of different times.
     let finished = ahead_on(load_cpu(), || program::run(&arguments));
@@ -137,7 +137,7 @@ fn compare(guest: &mut Guest, workload: &str, cgroup: &str, made_for: &[(&str, &
                 ms(ours)
             ));
         }
-        // A tenth of the time, to have something to compare.
+        // An eighth of the time, to have something to compare.
         if made_for.contains(&(resource, kind)) && kernel < 1_000_000.0 {
             wrong.push(format!(
                 "{figure}: expected pressure from this load, saw {}",
