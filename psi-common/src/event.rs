@@ -253,6 +253,7 @@ fn walked_parked<R: Records, T: Task>(records: &R, cpu: u32, on_record: Running,
         }
         if parked.cpu() == expected.cpu() {
             // The same state in another cgroup: a move, and no fault.
+            trust(task);
             park_if(records, task.parked(), parked, expected);
             return;
         }

@@ -42,12 +42,10 @@ unsafe fn look_up(css_set: Object, storage: *mut Task) -> u32 {
         if kernel::CSS_SET_CGROUP_CSS.load() != kernel::ABSENT {
             cgroup = member(cgroup, &kernel::CSS_SET_CGROUP_CSS);
         }
-        let slot = match slot_by_id(id(cgroup)) {
-            Some(slot) => slot,
-            None => {
-                count(Counter::ChargedToAncestor);
-                ancestors_slot(cgroup)
-            }
+        let Some(slot) = slot_by_id(id(cgroup)) else {
+            // Not remembered: while the tracer is being attached the cgroup may get its slot only after this.
+            count(Counter::ChargedToAncestor);
+            return ancestors_slot(cgroup);
         };
         ptr::write_volatile(&raw mut (*storage).css_set, 0);
         ptr::write_volatile(&raw mut (*storage).slot, slot);

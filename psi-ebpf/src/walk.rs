@@ -36,7 +36,11 @@ pub(crate) extern "C" fn walk_tasks(ctx: *const IterTask) -> i32 {
     if cpu >= MAX_CPUS {
         return 0;
     }
-    if parked.0 == 0 && kernel::MEMSTALL_SOURCE.load() == memstall_source::FENTRY && task::in_memstall_bit(object) {
+    if parked.0 == 0
+        && kernel::MEMSTALL_SOURCE.load() == memstall_source::FENTRY
+        && task::in_memstall_bit(object)
+        && tracked.memstall() == 0
+    {
         // In a stall since before the tracer came. The address is below any stack's, so its leave ends it. A benign
         // race with that leave: the task's next stall heals it.
         tracked.set_memstall(1);

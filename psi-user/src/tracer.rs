@@ -1,6 +1,7 @@
 //! The tracer: loads and attaches the programs, seeds them, and yields snapshots.
 
 use std::{
+    collections::HashSet,
     fs, io,
     io::Read as _,
     os::fd::{AsFd as _, BorrowedFd},
@@ -13,7 +14,7 @@ use aya::{
     maps::{HashMap, MapData, Stack},
     programs::{BtfTracePoint, FEntry, Iter, ProgramError},
 };
-use psi_common::layout::{ANCESTORS_SLOT, Counter, MAX_LEVEL, NO_SLOT, slot_state};
+use psi_common::layout::{ANCESTORS_SLOT, Cgroup, Counter, MAX_LEVEL, NO_SLOT, slot_state};
 use rustix::time::{ClockId, clock_getres};
 
 use crate::{
@@ -117,7 +118,7 @@ impl Tracer {
         // Cgroups made between the first walk and the attachment; and those that went are taken back.
         let again = tracer.hierarchy.walk()?;
         tracer.adopt(&again)?;
-        tracer.drop_vanished(&again);
+        tracer.drop_vanished(&existing, &again);
         tracer.walk_tasks()?;
         tracer.unseeded = tracer.maps.counter(Counter::StorageFailures);
         tracer.slots.refresh(&tracer.maps, now_ns());
@@ -316,29 +317,31 @@ impl Tracer {
         Ok(())
     }
 
-    /// Cgroups that went before their release could be seen: as if it had been.
-    fn drop_vanished(&mut self, directories: &[Directory]) {
-        let existing: std::collections::HashSet<u64> = directories.iter().map(|directory| directory.id).collect();
-        self.slots.refresh(&self.maps, now_ns());
-        let vanished: Vec<(u32, u64)> = self
-            .slots
+    /// Cgroups that were there at the `first` walk and not at the one `after` attachment, whose removal the programs may
+    /// not have seen: as if they had seen the release.
+    fn drop_vanished(&mut self, first: &[Directory], after: &[Directory]) {
+        let existing: HashSet<u64> = after.iter().map(|directory| directory.id).collect();
+        for id in first
             .iter()
-            .filter(|(_, known)| !existing.contains(&known.id))
-            .map(|(s, known)| (s, known.id))
-            .collect();
-        for (slot, id) in vanished {
-            let Some(mut entry) = self.maps.cgroup(slot) else {
+            .map(|directory| directory.id)
+            .filter(|id| !existing.contains(id))
+        {
+            // Who takes the id out is who counts it as gone: it may be the programs after all.
+            let Some(value) = self.ids.get(&id, 0).ok().filter(|_| self.ids.remove(&id).is_ok()) else {
                 continue;
             };
-            // Made and already seen by the programs after the walk: they will see its release too.
-            let path = self.slots.get(slot).and_then(|known| known.path.clone());
-            if path.is_some_and(|path| self.hierarchy.directory(&path).exists()) || entry.state != slot_state::LIVE {
-                continue;
+            if value & ANCESTORS_SLOT != 0 {
+                self.maps.without_slot().fetch_sub(1, SeqCst);
+            } else if let Some(entry) = self.maps.cgroup(value) {
+                self.maps.set_cgroup(
+                    value,
+                    Cgroup {
+                        state: slot_state::RELEASED,
+                        ..entry
+                    },
+                );
+                self.maps.note_cgroup_change();
             }
-            let _ = self.ids.remove(&id);
-            entry.state = slot_state::RELEASED;
-            self.maps.set_cgroup(slot, entry);
-            self.maps.note_cgroup_change();
         }
     }
 

@@ -33,11 +33,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
-    let Options {
-        no_setup,
-        vm,
-        filters,
-    } = options;
+    let Options { no_setup, vm, filters } = options;
     let mut report = Report::default();
 
     if !no_setup {

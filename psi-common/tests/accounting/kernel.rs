@@ -33,7 +33,8 @@ pub(crate) struct Task {
     pub(crate) sched_delayed: bool,
     /// Open memory stalls, outermost first.
     stalls: Vec<Stall>,
-    /// Whether a walk has seen it on its way to another CPU: that is shorter than from one walk to the next.
+    /// Whether the last walk saw it on its way to another CPU. No two walks in a row do: for a task that wakes often it
+    /// could happen, and the tracer would repair what is right, until the wakeup arrives.
     walked_waking: bool,
 }
 
@@ -343,7 +344,6 @@ impl Kernel {
                 // psi_ttwu_dequeue, then set_task_cpu
                 self.psi_change(pid, self.tasks[&pid].psi.flags, 0);
                 self.task(pid).life = Life::Waking;
-                self.task(pid).walked_waking = false;
                 hooks.migrate(&self.tasks[&pid], cpu);
                 self.task(pid).psi.cpu = cpu;
                 if !remote {
@@ -507,9 +507,11 @@ impl Kernel {
 
     pub(crate) fn walk(&mut self, hooks: &mut impl Hooks) {
         for task in self.tasks.values_mut() {
-            if task.life != Life::Waking || !std::mem::replace(&mut task.walked_waking, true) {
+            let is_waking = task.life == Life::Waking;
+            if !(is_waking && task.walked_waking) {
                 hooks.walk(task);
             }
+            task.walked_waking = is_waking;
         }
     }
 

@@ -403,19 +403,19 @@ impl Hooks for Tracer {
         let cpu = task.cpu();
         let tracked = self.track(task);
         let parked = Parked(tracked.storage.parked.get());
-        if parked.0 == 0 && self.source == Source::Fentry && task.psi.in_memstall {
+        let is_known = parked.0 != 0 || tracked.storage.memstall.get() != 0;
+        if !is_known && self.source == Source::Fentry && task.psi.in_memstall {
             tracked.storage.memstall.set(1);
         }
-        self.event(|memory| {
-            event::walked(
-                memory,
-                cpu as u32,
-                Word(&self.running[cpu]),
-                self.running_now(cpu),
-                tracked,
-                parked,
-            );
-        });
+        // No event: it may repair both the task and its CPU.
+        event::walked(
+            &&*self.memory,
+            cpu as u32,
+            Word(&self.running[cpu]),
+            self.running_now(cpu),
+            tracked,
+            parked,
+        );
     }
 
     fn clock(&mut self, now: u64) {
