@@ -25,8 +25,12 @@ pub struct Dump {
 impl Dump {
     /// Starts it, with these arguments after `dump`.
     pub fn start(arguments: &[&str]) -> Self {
-        let mut command = program::command(&[&["dump"], arguments].concat());
-        let mut child = command
+        Self::start_command(&[&["dump"], arguments].concat())
+    }
+
+    /// Starts another command than `dump`.
+    pub fn start_command(arguments: &[&str]) -> Self {
+        let mut child = program::command(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -50,6 +50,8 @@ type Key = (&'static str, &'static str);
 
 /// Both sides at one instant.
 struct Sample {
+    /// The cgroup's id.
+    id: u64,
     kernel: BTreeMap<Key, u64>,
     ours: BTreeMap<Key, f64>,
     snapshot: Snapshot,
@@ -100,6 +102,11 @@ pub(crate) fn run(tracing: &Tracing, args: &CompareArgs) -> Result<ExitCode, Fai
             woken = waiting.until(&mut tracer, end).await?;
         }
         let after = sample(&mut tracer, &files, &path)?;
+        if after.id != before.id {
+            return Err(Failure::Usage(format!(
+                "the cgroup {path} was replaced by another of that name meanwhile"
+            )));
+        }
         let comparison = compare(&before, after, path);
         let text = if args.json {
             serde_json::to_string(&comparison).unwrap_or_default() + "\n"
@@ -134,8 +141,13 @@ fn sample(tracer: &mut Tracer, files: &[(&'static str, PathBuf)], path: &str) ->
             "the cgroup {path} is gone, has no slot (--max-cgroups), or is deeper than 31 levels"
         )));
     };
-    let ours = totals(cgroup);
-    Ok(Sample { kernel, ours, snapshot })
+    let (id, ours) = (cgroup.id, totals(cgroup));
+    Ok(Sample {
+        id,
+        kernel,
+        ours,
+        snapshot,
+    })
 }
 
 fn totals(cgroup: &CgroupPressure) -> BTreeMap<Key, f64> {

@@ -1,7 +1,9 @@
 //! This tracer's totals beside the kernel's own.
 
+use std::{thread, time::Duration};
+
 use serde_json::Value;
-use tests::{cgroup::Cgroup, machine, program, session::Session};
+use tests::{cgroup::Cgroup, machine, program, running::Dump, session::Session};
 
 use crate::{disk_file, load};
 
@@ -54,6 +56,30 @@ fn compare_prints_a_table() {
             finished.stdout
         );
     }
+}
+
+/// The figures of one must not be taken for those of the other.
+#[test]
+fn another_cgroup_of_the_same_name_is_told() {
+    let Some(session) = Session::start("another_cgroup_of_the_same_name_is_told") else {
+        return;
+    };
+    if !machine::has_kernel_psi() {
+        return session.skip("the kernel keeps no PSI to compare with");
+    }
+    let cgroup = Cgroup::new(session.name());
+    let compare = Dump::start_command(&["compare", "--duration", "6s", "--cgroup", cgroup.path()]);
+    compare.wait_until_ready();
+    // The first sample follows at once.
+    thread::sleep(Duration::from_secs(2));
+    cgroup.remove();
+    let _another = Cgroup::new(session.name());
+    let finished = compare.wait();
+    let message = finished.expect_failure(2);
+    assert!(
+        message.contains("was replaced"),
+        "expected that it was replaced, saw {message}"
+    );
 }
 
 /// For the load's cgroup and for the whole system; one after the other, for two tracers at a time delay each other.
