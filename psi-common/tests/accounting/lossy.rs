@@ -6,7 +6,7 @@ use psi_common::layout::Counter;
 
 use crate::{
     compare::{check_words, counts, faults, totals, which},
-    kernel::{Hooks, Kernel, Leave, Task},
+    kernel::{Hooks, Kernel, Leave, Op, Task},
     plan::{Plan, Step, config, lossy, steps},
     tracer::{Source, Tracer},
 };
@@ -168,9 +168,9 @@ proptest! {
     }
 }
 
-/// A machine with one group and tasks that wait on CPU 0.
+/// A machine with two groups and tasks in the root that wait on CPU 0.
 fn machine(tasks: u32) -> (Kernel, Tracer) {
-    let parents = [None];
+    let parents = [None, Some(0)];
     let mut kernel = Kernel::new(&parents, 2);
     let mut tracer = Tracer::new(&parents, 2, Source::Fentry);
     kernel.pass(0, &mut tracer);
@@ -234,4 +234,37 @@ fn a_dead_task_leaves_nothing() {
     kernel.switch(0, Leave::Exits, None, &mut lose(&mut tracer));
     assert_eq!(tracer.counter(Counter::RepairedTasks), 1);
     assert_eq!(wrong_counts(&kernel, &tracer, 1), None);
+}
+
+/// Two walks that each meet a wakeup under way are no two walks in a row, if one between them saw nothing wrong.
+#[test]
+fn a_walk_forgets_an_event_that_was_under_way() {
+    let (mut kernel, mut tracer) = machine(1);
+    let sleep = |kernel: &mut Kernel, tracer: &mut Tracer, cpu| {
+        kernel.switch(cpu, Leave::Preempted, Some(1), tracer);
+        kernel.switch(cpu, Leave::Waits, None, tracer);
+    };
+    let walk_within_wakeup = |kernel: &mut Kernel, tracer: &mut Tracer, cpu| {
+        let wakeup = Op::Wake {
+            task: 0,
+            cpu,
+            remote: true,
+        };
+        kernel.apply(&wakeup, tracer);
+        kernel.walk(tracer);
+        kernel.finish_wakeups(tracer);
+    };
+    let moves = Op::Move {
+        task: 0,
+        count: 1,
+        group: 1,
+    };
+    for between in [Op::Walk, moves] {
+        sleep(&mut kernel, &mut tracer, 0);
+        walk_within_wakeup(&mut kernel, &mut tracer, 1);
+        sleep(&mut kernel, &mut tracer, 1);
+        kernel.apply(&between, &mut tracer);
+        walk_within_wakeup(&mut kernel, &mut tracer, 0);
+    }
+    assert_eq!(faults(&tracer), [0; 5]);
 }

@@ -33,7 +33,7 @@ fn race(case: Case) {
 
 fn race_beside(standing: u64, (is, before, scripts, right): Case, preemptions: usize) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = some_preemptions(preemptions);
+    model.preemption_bound = Some(some_preemptions(preemptions));
     model.check(move || {
         let memory = Memory::new(&TREE, 2, false, Order::Full);
         let machine = Arc::new(Machine::new(memory, ONE, is).with_standing(standing));

@@ -126,13 +126,13 @@ fn one_updater_that_comes_again() {
 
 #[test]
 fn two_updaters_of_one_record() {
-    race(Order::Full, &[WAIT, WAIT], some_preemptions(3), must);
+    race(Order::Full, &[WAIT, WAIT], Some(some_preemptions(3)), must);
 }
 
 #[test]
 fn two_updaters_of_two_records() {
     let updaters: &[Script] = &[WAIT, |memory| wait(memory, OTHER, true)];
-    race(Order::Full, updaters, some_preemptions(3), must);
+    race(Order::Full, updaters, Some(some_preemptions(3)), must);
 }
 
 /// Where adds are no barriers the flusher can miss a change, until the record's next: known, and rare.

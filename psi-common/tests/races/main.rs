@@ -1,7 +1,7 @@
 //! Races, exhaustively: loom runs each test in every order of its atomic operations that can matter.
 //!
-//! Where that takes too long for every day, orders with many preemptions are left out. `PSITRACE_CASES=1 cargo test -p
-//! psi-common --release --test races` tries them all.
+//! Where that takes too long, orders with more than a few preemptions are left out. With `PSITRACE_CASES=1 cargo test -p
+//! psi-common --release --test races` these are two more, which takes minutes.
 
 mod events;
 mod lists;

@@ -1,0 +1,100 @@
+//! `psi-user`'s maps, over loom's memory.
+
+use std::cell::Cell;
+
+use loom::{sync::Arc, thread};
+pub(crate) use psi_common::list::Next;
+use psi_common::{
+    account::{Records, Stamp},
+    layout::{Counter, State},
+};
+
+use crate::memory::Memory;
+
+pub(crate) struct MappedMaps {
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) slots: usize,
+}
+
+thread_local! {
+    /// The flusher's clock: what the memory's was when it was told last. loom runs a model in one thread.
+    static NOW: Cell<u64> = const { Cell::new(0) };
+}
+
+pub(crate) fn now_ns() -> u64 {
+    NOW.get()
+}
+
+impl MappedMaps {
+    /// Lets the flusher's clock be that of the updaters.
+    pub(crate) fn tell_time(&self) -> u64 {
+        let now = (&*self.memory).now();
+        NOW.set(now);
+        now
+    }
+
+    pub(crate) const fn slots(&self) -> usize {
+        self.slots
+    }
+
+    #[expect(clippy::unused_self, reason = "as in psi-user")]
+    pub(crate) const fn cpu_count(&self) -> usize {
+        1
+    }
+
+    pub(crate) const fn index(&self, cpu: usize, slot: u32) -> usize {
+        cpu * self.slots + slot as usize
+    }
+
+    pub(crate) fn detach_updated(&self, cpu: usize) -> Option<u32> {
+        self.memory.detach(cpu as u32)
+    }
+
+    pub(crate) fn unlink(&self, cpu: usize, slot: u32) -> Next {
+        let next = self.memory.unlink(cpu as u32, slot);
+        if next == Next::Pending {
+            thread::yield_now();
+        }
+        next
+    }
+
+    pub(crate) fn times(&self, cpu: usize, slot: u32) -> [u64; State::ALL.len()] {
+        State::ALL.map(|state| self.memory.time(cpu as u32, slot, state))
+    }
+}
+
+impl Records for MappedMaps {
+    type Record = usize;
+
+    fn record(&self, cpu: u32, slot: u32) -> Option<usize> {
+        (&*self.memory).record(cpu, slot)
+    }
+
+    fn parent(&self, slot: u32) -> Option<u32> {
+        (&*self.memory).parent(slot)
+    }
+
+    fn add_word(&self, record: usize, delta: u64) -> u64 {
+        (&*self.memory).add_word(record, delta)
+    }
+
+    fn add_time(&self, record: usize, state: State, delta: u64) {
+        (&*self.memory).add_time(record, state, delta);
+    }
+
+    fn updated(&self, record: usize, cpu: u32, slot: u32) {
+        (&*self.memory).updated(record, cpu, slot);
+    }
+
+    fn now(&self) -> u64 {
+        now_ns()
+    }
+
+    fn count(&self, counter: Counter) {
+        (&*self.memory).count(counter);
+    }
+
+    fn add(&self, cpu: u32, slot: u32, delta: u64, stamp: Stamp) -> Stamp {
+        (&*self.memory).add(cpu, slot, delta, stamp)
+    }
+}
