@@ -104,7 +104,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<Counts> {
         println!("{line}");
     }
     println!(
-        "{} guests, {total}, {:.0} s",
+        "guests: {}; their tests: {total}; {:.0} s",
         lines.len(),
         start.elapsed().as_secs_f64()
     );
@@ -114,23 +114,16 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<Counts> {
 /// What is booted: each kernel with PSI; one without; one with many CPUs.
 fn matrix(options: &Options) -> Vec<(Wanted, Machine)> {
     let Options { kernel, cpus, psi, .. } = options;
-    let machine = |cpus, has_psi| Machine {
-        cpus,
-        has_psi,
-        is_short: false,
-    };
     if kernel.is_empty() && cpus.is_none() && psi.is_none() {
-        let many = Machine {
-            is_short: true,
-            ..machine(32, true)
-        };
-        return vec![
-            (Wanted::new("6.1", "cloud"), machine(2, true)),
-            (Wanted::new("6.12", "cloud"), machine(2, true)),
-            (Wanted::new("6.12", "cloud"), machine(2, false)),
-            (Wanted::new("6.12", "rt"), machine(2, true)),
-            (Wanted::new("6.12", "cloud"), many),
-        ];
+        return [
+            ("6.1", "cloud", 2, true),
+            ("6.12", "cloud", 2, true),
+            ("6.12", "cloud", 2, false),
+            ("6.12", "rt", 2, true),
+            ("6.12", "cloud", 32, true),
+        ]
+        .map(|(series, flavour, cpus, has_psi)| (Wanted::new(series, flavour), Machine { cpus, has_psi }))
+        .to_vec();
     }
     let kernels = if kernel.is_empty() {
         vec![
@@ -141,7 +134,10 @@ fn matrix(options: &Options) -> Vec<(Wanted, Machine)> {
     } else {
         kernel.clone()
     };
-    let machine = machine(cpus.unwrap_or(2), psi.is_none_or(|psi| psi == 1));
+    let machine = Machine {
+        cpus: cpus.unwrap_or(2),
+        has_psi: psi.is_none_or(|psi| psi == 1),
+    };
     kernels.into_iter().map(|kernel| (kernel, machine)).collect()
 }
 
@@ -195,7 +191,7 @@ impl Default for Table {
 
 impl Table {
     fn add(&mut self, kernel: &Kernel, machine: Machine, rows: &[String]) {
-        let Machine { cpus, has_psi, .. } = machine;
+        let Machine { cpus, has_psi } = machine;
         for row in rows {
             // Writing to a string cannot fail.
             let _ = writeln!(
@@ -224,7 +220,6 @@ mod tests {
         let machine = Machine {
             cpus: 4,
             has_psi: false,
-            is_short: false,
         };
         assert_eq!(matrix(&options), [(Wanted::new("6.1", "rt"), machine)]);
     }

@@ -22,13 +22,11 @@ const DISK_BYTES: u64 = 512 << 20;
 pub(crate) struct Machine {
     pub(crate) cpus: u32,
     pub(crate) has_psi: bool,
-    /// Only what the number of CPUs could change.
-    pub(crate) is_short: bool,
 }
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cpus, has_psi, .. } = self;
+        let Self { cpus, has_psi } = self;
         write!(f, "{cpus} CPUs, psi={}", u8::from(*has_psi))
     }
 }
@@ -46,7 +44,7 @@ pub(crate) struct Guest {
 
 impl Guest {
     pub(crate) fn new(folder: &Path, kernel: &Kernel, machine: Machine) -> Self {
-        let Machine { cpus, has_psi, .. } = machine;
+        let Machine { cpus, has_psi } = machine;
         let name = format!("{}-{cpus}cpus-psi{}", kernel.release, u8::from(has_psi));
         let file = |kind: &str| folder.join("guests").join(format!("{name}.{kind}"));
         Self {
@@ -124,11 +122,7 @@ impl Guest {
             disk,
             ..
         } = self;
-        let Machine {
-            cpus,
-            has_psi,
-            is_short,
-        } = machine;
+        let Machine { cpus, has_psi } = machine;
         // Not in here: a guest that hangs must end even if this process is killed.
         let mut command = Command::new("timeout");
         command.env("PATH", process::search_path());
@@ -153,9 +147,6 @@ impl Guest {
         // These fire when it is the emulator that stands still.
         words.extend(["nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1"]);
         words.push(if *has_psi { "psi=1" } else { "psi=0" });
-        if *is_short {
-            words.push("psi_guest.short");
-        }
         command.args(["-append", &words.join(" ")]);
         command
     }

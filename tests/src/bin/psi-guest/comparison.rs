@@ -123,13 +123,15 @@ fn compare(guest: &mut Guest, workload: &str, cgroup: &str, made_for: &[(&str, &
         let ms = |us: f64| format!("{:.1} ms", us / 1000.0);
         let difference_percent = if kernel > 0.0 { difference * 100.0 / kernel } else { 0.0 };
         let figure = format!("{resource} {kind}");
-        guest.row(
-            workload,
-            &figure,
-            &ms(kernel),
-            &ms(ours),
-            &format!("{} {difference_percent:+.2} %", ms(difference)),
-        );
+        if kernel > 0.0 || ours > 0.0 {
+            guest.row(
+                workload,
+                &figure,
+                &ms(kernel),
+                &ms(ours),
+                &format!("{} {difference_percent:+.2} %", ms(difference)),
+            );
+        }
         if difference.abs() > (kernel * percent / 100.0).max(US) {
             wrong.push(format!(
                 "{figure}: expected {} as the kernel, saw {}",

@@ -12,7 +12,7 @@ use rustix::{
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
 };
 use serde_json::Value;
-use tests::bpf_ids::Ids;
+use tests::{bpf_ids::Ids, machine};
 
 use crate::{arithmetic, comparison, kernel_log::KernelLog, stay_on, whole};
 
@@ -86,7 +86,8 @@ const WITHOUT_PSI: &[Test] = &[
     measuring("io", arithmetic::io),
 ];
 
-/// What many CPUs could change.
+/// What many CPUs could change: there all is slow.
+const MANY_CPUS: usize = 16;
 const SHORT: &[Test] = &[
     plain("check", whole::check),
     measuring("spinners", arithmetic::spinners),
@@ -106,9 +107,8 @@ static WHY: Mutex<String> = Mutex::new(String::new());
 pub(crate) fn run() -> usize {
     panic::set_hook(Box::new(remember));
     let command_line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
-    let has = |word| command_line.split_whitespace().any(|other| other == word);
     let mut guest = Guest {
-        has_psi: !has("psi=0"),
+        has_psi: !command_line.split_whitespace().any(|word| word == "psi=0"),
         disk: "/dev/nvme0n1",
         log: KernelLog::from_now_on(),
         ids: Ids::of_kernel(),
@@ -116,7 +116,7 @@ pub(crate) fn run() -> usize {
         rows: Vec::new(),
     };
     let tests = match guest.has_psi {
-        true if has("psi_guest.short") => SHORT,
+        true if machine::cpus().len() >= MANY_CPUS => SHORT,
         true => WITH_PSI,
         false => WITHOUT_PSI,
     };
@@ -163,7 +163,7 @@ fn remember(panic: &PanicHookInfo<'_>) {
 
 /// The CPU that loads of one task are pinned to.
 pub(crate) fn load_cpu() -> usize {
-    tests::machine::load_cpu()
+    machine::load_cpu()
 }
 
 /// Runs `measure`, and what it starts, on one CPU and before all others there.
