@@ -8,7 +8,7 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t tracefs tracefs /sys/kernel/tracing
 mount -t bpf bpf /sys/fs/bpf
 for module in /modules/*; do
-    insmod "$module"
+    [ -e "$module" ] && insmod "$module"
 done
 
 # Swap, so that memory can be reclaimed. The disk comes up on its own time.

@@ -86,8 +86,9 @@ const WITHOUT_PSI: &[Test] = &[
     measuring("io", arithmetic::io),
 ];
 
-/// What many CPUs could change: there all is slow.
-const MANY_CPUS: usize = 16;
+/// From here on all is slow.
+pub(crate) const MANY_CPUS: usize = 16;
+/// What many CPUs could change.
 const SHORT: &[Test] = &[
     plain("check", whole::check),
     measuring("spinners", arithmetic::spinners),
