@@ -92,7 +92,20 @@ pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// Compares the CPU's record with what it runs, at an interrupt, and puts it right.
+/// `tick_stop(success, dependency)`: an idle CPU that will have no tick before its next task, interrupts off.
+///
+/// Without this a lost switch to the idle task would stay until that task comes, and the CPU, which is then taken
+/// for busy, would weigh in at every total of its cgroups.
+#[btf_tracepoint(function = "tick_stop")]
+pub(crate) fn tick_stop(_ctx: BtfTracePointContext) -> i32 {
+    let cpu = current_cpu();
+    if let Some(this) = this_cpu(cpu) {
+        check_running(cpu, this);
+    }
+    0
+}
+
+/// Compares the CPU's record with what it runs, where interrupts are off, and puts it right.
 ///
 /// Interrupts are off from `sched_switch` until the new task is current, so a difference means a lost event.
 #[inline(always)]

@@ -73,7 +73,7 @@ macro_rules! pairs {
     };
 }
 
-const SCHED: [ProgramSpec; 10] = [
+const SCHED: [ProgramSpec; 11] = [
     // Storage for new tasks before any event on them.
     required("sched_process_fork", Kind::Tracepoint, Family::Sched),
     required("cgroup_release", Kind::Tracepoint, Family::Cgroup),
@@ -84,6 +84,8 @@ const SCHED: [ProgramSpec; 10] = [
     required("sched_wakeup_new", Kind::Tracepoint, Family::Sched),
     required("sched_wakeup", Kind::Tracepoint, Family::Sched),
     required("sched_switch", Kind::Tracepoint, Family::Sched),
+    // Where CPUs always tick it does not exist, and is not needed.
+    optional("tick_stop", Kind::Tracepoint, Family::Sched, None),
     required("walk_tasks", Kind::TaskIterator, Family::Sched),
 ];
 
