@@ -4,10 +4,12 @@
 //! be off for the nanoseconds between an exchange and its add, and is right when both have landed.
 
 use crate::layout::{Counter, MAX_LEVEL, State};
+use crate::queue_clock::QueueClock;
 use crate::word::{Parked, Running, contribution, is_past_limit, occupied, parent_delta, states};
 
 /// An event's time in ns of CLOCK_MONOTONIC, read when the first state flips, so that one event has one
-/// timestamp and an event that flips nothing reads no clock. Also tells whether a count went past its limit.
+/// timestamp and an event that flips nothing reads no clock; until then what the run queue's clock said, if that is
+/// known. Also tells whether a count went past its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp(u64);
 
@@ -15,6 +17,12 @@ impl Stamp {
     /// Not read yet.
     pub const UNREAD: Self = Self(0);
     const PAST_LIMIT: u64 = 1 << 63;
+
+    /// Not read yet, of a wakeup.
+    #[inline(always)]
+    pub const fn unread(clock: QueueClock) -> Self {
+        Self(clock.into_raw())
+    }
 
     #[inline(always)]
     fn past_limit(self) -> bool {
@@ -49,8 +57,8 @@ pub trait Records {
     fn add_time(&self, record: Self::Record, state: State, delta: u64);
     /// Puts the record on its CPU's updated list unless it is there.
     fn updated(&self, record: Self::Record, cpu: u32, slot: u32);
-    /// ns of CLOCK_MONOTONIC, below 2^61.
-    fn now(&self) -> u64;
+    /// ns of CLOCK_MONOTONIC, below 2^61: now, or when a wakeup was, by its run queue's clock.
+    fn now(&self, clock: QueueClock) -> u64;
     /// Counts something missed or repaired.
     fn count(&self, counter: Counter);
     /// [`walk`], as a function of its own where inlining it would cost too much.
@@ -90,8 +98,8 @@ pub fn walk<R: Records>(records: &R, cpu: u32, slot: u32, delta: u64, stamp: Sta
         let (was, is) = (states(before), states(after));
         let changed = was ^ is;
         if changed != 0 {
-            if now == 0 {
-                now = records.now().wrapping_add(ENTRY);
+            if now < ENTRY {
+                now = records.now(QueueClock::from_raw(now)).wrapping_add(ENTRY);
             }
             flip(records, record, State::CpuSome, changed, is, now);
             flip(records, record, State::CpuFull, changed, is, now);

@@ -4,6 +4,7 @@
 
 use crate::account::{Cell, Records, Stamp, park, park_if, rerun, switch};
 use crate::layout::Counter;
+use crate::queue_clock::QueueClock;
 use crate::word::{Parked, Running, class};
 
 /// A task and what is kept about it.
@@ -27,6 +28,8 @@ pub trait Task: Copy {
     fn stalls_parked(self) -> bool;
     /// Whether it is in a memory stall while it runs.
     fn stalls_running(self) -> bool;
+    /// Its run queue's clock, in a wakeup.
+    fn queue_clock(self) -> QueueClock;
     /// The slot of its cgroup.
     fn slot(self) -> u32;
     /// The word of what it contributes while it does not run.
@@ -102,7 +105,7 @@ pub fn woken<R: Records, T: Task>(records: &R, task: T) {
     // Fires for tasks that wait already, too.
     if task.parked_now().class() & class::W == 0 {
         let waiting = Parked::new(class::waiting(task.stalls_parked()), task.cpu(), task.slot());
-        park(records, task.parked(), waiting, Stamp::UNREAD);
+        park(records, task.parked(), waiting, Stamp::unread(task.queue_clock()));
     }
 }
 

@@ -3,6 +3,8 @@
 //! All fields are plain integers: the BPF side changes them with atomic instructions, userspace views
 //! them through atomics over the mapped memory. Every record is valid when all its bytes are zero.
 
+use crate::queue_clock::Lag;
+
 /// Slots one record index can name; the packed task and CPU words give a slot 19 bits.
 pub const MAX_SLOTS: u32 = 1 << 19;
 /// CPUs one packed task word can name (the kernel's own NR_CPUS limit is 8192).
@@ -90,8 +92,10 @@ pub struct Cpu {
     pub ksoftirqd: u32,
     /// Unused.
     pub reserved: u32,
+    /// What this CPU knows of run queue clocks.
+    pub lag: Lag,
     /// Counters of everything missed or repaired on this CPU, indexed by [`Counter`].
-    pub counters: [u64; 10],
+    pub counters: [u64; 8],
 }
 
 /// Bits of [`Cpu::irq_active`].
@@ -176,6 +180,8 @@ pub struct Shared {
     pub recycle_wanted: u64,
     /// Tasks that walks have seen.
     pub walked: u64,
+    /// By how much CLOCK_MONOTONIC gets ahead of run queue clocks, see [`crate::queue_clock::wakeup_time`].
+    pub drift: i64,
 }
 
 /// What is kept about one task: index `pid & mask` of the map `TASKS`, or, for a task whose place there is taken, the

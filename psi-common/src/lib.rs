@@ -9,4 +9,5 @@ pub mod account;
 pub mod event;
 pub mod layout;
 pub mod list;
+pub mod queue_clock;
 pub mod word;

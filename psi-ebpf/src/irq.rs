@@ -9,6 +9,7 @@ use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use psi_common::{
     account::Records as _,
     layout::{Counter, Cpu, State, irq_kind},
+    queue_clock::QueueClock,
     word::Running,
 };
 
@@ -31,7 +32,7 @@ fn enter(this: *mut Cpu, kind: u32) {
             count(Counter::MissedIrqs);
         }
         if active & !kind == 0 {
-            ptr::write_volatile(&raw mut (*this).irq_start, Maps.now());
+            ptr::write_volatile(&raw mut (*this).irq_start, Maps.now(QueueClock::UNKNOWN));
         }
     }
 }
@@ -50,7 +51,7 @@ fn exit(cpu: u32, this: *mut Cpu, kind: u32) {
             return;
         }
         let took = Maps
-            .now()
+            .now(QueueClock::UNKNOWN)
             .wrapping_sub(ptr::read_volatile(&raw const (*this).irq_start));
         ptr::write_volatile(&raw mut (*this).irq_active, 0);
         let slot = Running(ptr::read_volatile(&raw const (*this).running)).slot();

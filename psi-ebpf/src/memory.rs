@@ -8,12 +8,13 @@ use psi_common::{
     account::{self, Cell, Records, Stamp},
     layout::{Counter, Cpu, CpuCgroup, NO_SLOT, State},
     list::{self, Number},
+    queue_clock::{self, QueueClock},
     word::Running,
 };
 
 use crate::{
     kernel::SLOTS,
-    maps::{CGROUPS, CPUS, STATE},
+    maps::{CGROUPS, CPUS, SHARED, STATE},
 };
 
 /// A word in a map, changed by exchange.
@@ -123,9 +124,12 @@ impl Records for Maps {
     }
 
     #[inline(always)]
-    fn now(&self) -> u64 {
-        // SAFETY: the helper has no arguments.
-        unsafe { bpf_ktime_get_ns() }
+    fn now(&self, clock: QueueClock) -> u64 {
+        if clock == QueueClock::UNKNOWN {
+            now()
+        } else {
+            wakeup_time(clock.into_raw())
+        }
     }
 
     #[inline(always)]
@@ -136,6 +140,30 @@ impl Records for Maps {
     #[inline(always)]
     fn add(&self, cpu: u32, slot: u32, delta: u64, stamp: Stamp) -> Stamp {
         Stamp::from_raw(walk_to_root(cpu, slot, delta, stamp.into_raw()))
+    }
+}
+
+#[inline(always)]
+fn now() -> u64 {
+    // SAFETY: the helper has no arguments.
+    unsafe { bpf_ktime_get_ns() }
+}
+
+/// A global function, as the next.
+#[inline(never)]
+#[unsafe(no_mangle)]
+extern "C" fn wakeup_time(clock: u64) -> u64 {
+    let now = now();
+    let (Some(this), Some(shared)) = (this_cpu(current_cpu()), SHARED.get_ptr(0)) else {
+        return now;
+    };
+    // SAFETY: map values, the first used by this CPU only, in wakeups, which hold a run queue lock with interrupts off.
+    unsafe {
+        let lag = &raw mut (*this).lag;
+        let drift = ptr::read_volatile(&raw const (*shared).drift);
+        let (time, new) = queue_clock::wakeup_time(now, QueueClock::from_raw(clock), ptr::read_volatile(lag), drift);
+        ptr::write_volatile(lag, new);
+        time
     }
 }
 

@@ -10,6 +10,7 @@ use psi_common::{
     account::Cell as _,
     event,
     layout::{Counter, Task},
+    queue_clock::QueueClock,
     word::Parked,
 };
 
@@ -17,7 +18,7 @@ use crate::{
     cgroup,
     kernel::{self, Object, bit, member, memstall_source},
     maps::{CROWDED_OUT, TASKS},
-    memory::{Word, count},
+    memory::{Word, count, current_cpu},
 };
 
 /// A task and what is kept about it.
@@ -230,6 +231,19 @@ impl event::Task for Tracked {
             memstall_source::FENTRY => self.memstall() != 0,
             memstall_source::TASK_BIT => self.in_reclaim() && in_memstall_bit(self.task),
             _ => self.in_reclaim(),
+        }
+    }
+
+    #[inline(always)]
+    fn queue_clock(self) -> QueueClock {
+        if kernel::TASK_CFS_RQ.load() == kernel::ABSENT {
+            return QueueClock::UNKNOWN;
+        }
+        // SAFETY: a task, its cfs_rq and that one's run queue, on a kernel with these members.
+        unsafe {
+            let cfs_rq: Object = member(self.task, &kernel::TASK_CFS_RQ);
+            let queue: Object = member(cfs_rq, &kernel::CFS_RQ_RQ);
+            QueueClock::new(member(queue, &kernel::RQ_CLOCK), self.cpu() == current_cpu())
         }
     }
 

@@ -4,6 +4,7 @@
 //! is the way in.
 
 pub mod averages;
+mod drift;
 pub mod error;
 mod figures;
 pub mod flush;

@@ -5,7 +5,7 @@ use std::{
     marker::PhantomData,
     os::fd::BorrowedFd,
     ptr::{self, NonNull},
-    sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
+    sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::SeqCst},
 };
 
 pub(crate) use psi_common::list::Next;
@@ -13,6 +13,7 @@ use psi_common::{
     account::{Records, Stamp, walk},
     layout::{Cgroup, Counter, Cpu, CpuCgroup, NO_SLOT, Shared, State},
     list::{self, Number},
+    queue_clock::QueueClock,
 };
 use rustix::{
     mm::{MapFlags, ProtFlags, mmap, munmap},
@@ -239,6 +240,14 @@ impl MappedMaps {
         atomic!(shared, without_slot, u64)
     }
 
+    /// Tells the programs how the clocks move.
+    pub(crate) fn set_drift(&self, drift: i64) {
+        if let Some(shared) = self.shared.get(0) {
+            // SAFETY: an aligned field of a live mapping.
+            unsafe { AtomicI64::from_ptr(&raw mut (*shared).drift) }.store(drift, SeqCst);
+        }
+    }
+
     /// Takes the request for a walk; says whether there was one.
     pub(crate) fn take_resync(&self) -> bool {
         self.shared
@@ -286,7 +295,7 @@ impl Records for MappedMaps {
         list::push(Link(atomic!(record, next, u32)), || self.head(cpu as usize), slot);
     }
 
-    fn now(&self) -> u64 {
+    fn now(&self, _clock: QueueClock) -> u64 {
         now_ns()
     }
 

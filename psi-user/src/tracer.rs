@@ -19,6 +19,7 @@ use rustix::time::{ClockId, clock_getres};
 
 use crate::{
     averages::{Schedule, period_ns},
+    drift::Drift,
     error::Error,
     figures::{Group, pressure},
     flush::{Flusher, HoldTimes},
@@ -50,6 +51,7 @@ pub struct Tracer {
     source: Source,
     reports: Vec<ProgramReport>,
     schedule: Schedule,
+    clocks: Drift,
     /// Storage failures before all tasks had been seeded: events on tasks that nothing was known of yet.
     unseeded: u64,
     /// Averaging periods that have passed.
@@ -65,6 +67,7 @@ impl Tracer {
     /// See [`Error`]; nothing stays attached then.
     pub fn attach(options: &Options) -> Result<Self, Error> {
         privilege::check()?;
+        let clocks = Drift::new();
         let kernel = Kernel::running()?;
         let hierarchy = Hierarchy::find(&options.hierarchy)?;
         let existing = hierarchy.walk()?;
@@ -105,6 +108,7 @@ impl Tracer {
             source: loaded.source,
             reports: loaded.reports,
             schedule: Schedule::new(now, period_ns(tick_ns)),
+            clocks,
             unseeded: 0,
             periods: 0,
             snapshot_ns: now,
@@ -112,6 +116,7 @@ impl Tracer {
             maps,
             hierarchy,
         };
+        tracer.maps.set_drift(tracer.clocks.update());
         tracer.find_ksoftirqds();
         tracer.adopt(&existing)?;
         tracer.attach_all()?;
@@ -158,6 +163,7 @@ impl Tracer {
             self.recycle();
         }
         if due {
+            self.maps.set_drift(self.clocks.update());
             self.sample();
         }
         Ok(())

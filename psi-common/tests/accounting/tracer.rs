@@ -7,6 +7,7 @@ use psi_common::{
     event,
     layout::{Counter, State},
     list::{self, Next, Number},
+    queue_clock::QueueClock,
     word::{Parked, Running, class},
 };
 
@@ -86,7 +87,7 @@ pub(crate) struct Memory {
     records: Vec<Record>,
     /// Heads of the CPUs' updated lists.
     heads: Vec<Cell<u32>>,
-    pub(crate) counters: [Cell<u64>; 10],
+    pub(crate) counters: [Cell<u64>; 8],
     now: Cell<u64>,
     clock_reads: Cell<u32>,
 }
@@ -141,7 +142,7 @@ impl Records for &Memory {
         list::push(Link(&self.records[record].next), head, slot);
     }
 
-    fn now(&self) -> u64 {
+    fn now(&self, _clock: QueueClock) -> u64 {
         self.clock_reads.set(self.clock_reads.get() + 1);
         self.now.get()
     }
@@ -193,6 +194,10 @@ impl<'a> event::Task for Tracked<'a> {
 
     fn is_delayed(self) -> bool {
         self.task.sched_delayed
+    }
+
+    fn queue_clock(self) -> QueueClock {
+        QueueClock::UNKNOWN
     }
 
     fn in_iowait(self) -> bool {

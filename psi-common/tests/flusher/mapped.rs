@@ -6,6 +6,7 @@ pub(crate) use psi_common::list::Next;
 use psi_common::{
     account::{Records, Stamp},
     layout::{Counter, State},
+    queue_clock::QueueClock,
 };
 
 use crate::tracer::Memory;
@@ -89,7 +90,7 @@ impl Records for MappedMaps {
         (&*self.memory).updated(record, cpu, slot);
     }
 
-    fn now(&self) -> u64 {
+    fn now(&self, _clock: QueueClock) -> u64 {
         now_ns()
     }
 

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use psi_common::{account::Records as _, layout::State};
+use psi_common::{account::Records as _, layout::State, queue_clock::QueueClock};
 
 use crate::{
     flush::Flusher,
@@ -121,7 +121,7 @@ fn an_add_without_its_counterpart_is_not_used() {
     flusher.close(&maps, &slots);
     let before = *flusher.totals(GROUP);
     let record = maps.record(0, GROUP).expect("a record");
-    let exit = maps.now() + (1 << 62);
+    let exit = maps.now(QueueClock::UNKNOWN) + (1 << 62);
     maps.add_time(record, State::IoFull, exit);
     maps.updated(record, 0, GROUP);
     flusher.close(&maps, &slots);

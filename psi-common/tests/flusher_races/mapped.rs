@@ -7,6 +7,7 @@ pub(crate) use psi_common::list::Next;
 use psi_common::{
     account::{Records, Stamp},
     layout::{Counter, State},
+    queue_clock::QueueClock,
 };
 
 use crate::memory::Memory;
@@ -28,7 +29,7 @@ pub(crate) fn now_ns() -> u64 {
 impl MappedMaps {
     /// Lets the flusher's clock be that of the updaters.
     pub(crate) fn tell_time(&self) -> u64 {
-        let now = (&*self.memory).now();
+        let now = (&*self.memory).now(QueueClock::UNKNOWN);
         NOW.set(now);
         now
     }
@@ -86,7 +87,7 @@ impl Records for MappedMaps {
         (&*self.memory).updated(record, cpu, slot);
     }
 
-    fn now(&self) -> u64 {
+    fn now(&self, _clock: QueueClock) -> u64 {
         now_ns()
     }
 

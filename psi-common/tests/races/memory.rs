@@ -11,6 +11,7 @@ use psi_common::{
     account::{self, Records, Stamp, is_on, total_at},
     layout::{Counter, NOT_LISTED, State},
     list::{self, Next, Number},
+    queue_clock::QueueClock,
     word::{occupied, parent_delta, states},
 };
 
@@ -272,7 +273,7 @@ impl Records for &Memory {
         list::push(link(&self.records[record].next), head, slot);
     }
 
-    fn now(&self) -> u64 {
+    fn now(&self, _clock: QueueClock) -> u64 {
         // Relaxed: reading a clock synchronizes nothing.
         self.clock.fetch_add(1, Relaxed) + 1
     }

@@ -9,6 +9,7 @@ use loom::sync::atomic::{
 use psi_common::{
     account::{Stamp, walk},
     event,
+    queue_clock::QueueClock,
     word::{Parked, Running, class, contribution},
 };
 
@@ -66,6 +67,10 @@ impl<'a> event::Task for Tracked<'a> {
 
     fn is_delayed(self) -> bool {
         false
+    }
+
+    fn queue_clock(self) -> QueueClock {
+        QueueClock::UNKNOWN
     }
 
     fn in_iowait(self) -> bool {
