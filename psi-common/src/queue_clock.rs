@@ -92,7 +92,7 @@ pub const fn wakeup_time(now: u64, clock: QueueClock, lag: Lag, drift: i64) -> (
 mod tests {
     use super::*;
 
-    const START: u64 = 1_000_000_000_000;
+    const START: u64 = 10_000_000_000_000;
 
     /// A wakeup that is noticed `delay` ns after its run queue's clock was read, at `now`.
     fn wakeup(now: u64, apart: u64, delay: u64, is_local: bool, drift: i64, lag: &mut Lag) -> u64 {
@@ -100,6 +100,15 @@ mod tests {
         let (time, new) = wakeup_time(now, clock, *lag, drift);
         *lag = new;
         time
+    }
+
+    /// But for the bits that the clocks lose.
+    #[track_caller]
+    fn assert_about(seen: u64, expected: u64, why: &str) {
+        assert!(
+            seen.abs_diff(expected) <= 2,
+            "expected about {expected}, saw {seen}: {why}"
+        );
     }
 
     #[test]
@@ -110,17 +119,17 @@ mod tests {
                 let now = START + ms * 1_000_000;
                 now - wakeup(now, apart, delay, is_local, 0, &mut lag)
             };
-            assert_eq!(early(0, 5_300, false), 0, "nothing known yet");
-            assert_eq!(early(1, 300, true), 0);
-            assert_eq!(early(2, 5_300, false), 5_000);
-            assert_eq!(early(3, 200, false), 0, "never later than noticed");
-            assert_eq!(early(4, 900_300, false), 0, "no interrupt takes that long");
-            assert_eq!(early(5, 5_900, true), 0, "what was on the own CPU is not late");
-            assert_eq!(early(6, 5_300, false), 5_000 - 5_600 / 16, "and is learned from");
-            assert_eq!(early(7, 900_300, true), 0, "stopped");
-            assert_eq!(early(8, 300, true), 0, "forgotten at once");
-            assert_eq!(early(9, 5_300, false), 5_000);
-            assert_eq!(early(90_000, 5_300, false), 0, "forgotten after a while");
+            assert_about(early(0, 5_300, false), 0, "nothing known yet");
+            assert_about(early(1, 300, true), 0, "in time");
+            assert_about(early(2, 5_300, false), 5_000, "late");
+            assert_about(early(3, 200, false), 0, "never later than noticed");
+            assert_about(early(4, 900_300, false), 0, "no interrupt takes that long");
+            assert_about(early(5, 5_900, true), 0, "what was on the own CPU is not late");
+            assert_about(early(6, 5_300, false), 5_000 - 5_600 / 16, "and is learned from");
+            assert_about(early(7, 900_300, true), 0, "stopped");
+            assert_about(early(8, 300, true), 0, "forgotten at once");
+            assert_about(early(9, 5_300, false), 5_000, "late");
+            assert_about(early(90_000, 5_300, false), 0, "forgotten after a while");
         }
     }
 
@@ -149,9 +158,9 @@ mod tests {
                 now += 10_000;
                 now - wakeup(now, apart, delay, is_local, 0, &mut lag)
             };
-            assert_eq!(early(5_300, false), 0);
-            assert_eq!(early(300, true), 0);
-            assert_eq!(early(5_300, false), 5_000);
+            assert_about(early(5_300, false), 0, "late");
+            assert_about(early(300, true), 0, "in time");
+            assert_about(early(5_300, false), 5_000, "late");
         }
     }
 
