@@ -97,6 +97,22 @@ pub const fn parent_delta(before: u64, after: u64) -> u64 {
     units(after & !before).wrapping_sub(units(before & !after))
 }
 
+/// The counts of a word: W, I, M, P, O, Q. One below zero, or past its limit, reads as below zero.
+pub const fn counts(word: u64) -> [i64; 6] {
+    const fn field(word: u64, shift: u32, bits: u32) -> i64 {
+        // With the guard bit as the sign.
+        (word << (63 - shift - bits)).cast_signed() >> (63 - bits)
+    }
+    [
+        field(word, SHIFT_W, WIDE),
+        field(word, SHIFT_I, WIDE),
+        field(word, SHIFT_M, WIDE),
+        field(word, SHIFT_P, WIDE),
+        field(word, SHIFT_O, NARROW),
+        field(word, SHIFT_Q, NARROW),
+    ]
+}
+
 /// The states that hold for a word's occupied fields: bit `State as usize` for each.
 ///
 /// The tests are those of the kernel's `test_states` (kernel/sched/psi.c), in terms of the packed counts:
@@ -226,6 +242,17 @@ mod tests {
         assert_eq!(occupied(contribution(class::W) * MAX_COUNT), 1 << 13);
         // One past the limit: the count's bits are zero again, the guard says that it is not.
         assert_eq!(occupied(contribution(class::W) * (MAX_COUNT + 1)), 1 << 13);
+    }
+
+    #[test]
+    fn counts_are_told_one_by_one() {
+        let all = contribution(class::MASK);
+        assert_eq!(counts(all), [1; 6]);
+        assert_eq!(counts(all.wrapping_mul(5)), [5; 6]);
+        assert_eq!(counts(0), [0; 6]);
+        // Fields below borrow from those above, as in the adds themselves.
+        assert_eq!(counts(contribution(class::O).wrapping_neg())[4], -1);
+        assert_eq!(counts(contribution(class::W) * MAX_COUNT)[0], 8191);
     }
 
     #[test]

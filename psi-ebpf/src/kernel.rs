@@ -32,7 +32,6 @@ globals! {
     /// Byte and bit of a bitfield, here and below.
     TASK_IN_IOWAIT: u32 = 0;
     TASK_IN_IOWAIT_MASK: u32 = 0;
-    TASK_EXIT_STATE: u32 = 0;
     /// Only with CONFIG_PSI.
     TASK_IN_MEMSTALL: u32 = ABSENT;
     TASK_IN_MEMSTALL_MASK: u32 = 0;

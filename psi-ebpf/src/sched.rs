@@ -38,9 +38,6 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
         unless_idle(next, next_pid),
         next_pid,
     );
-    if prev_pid != 0 {
-        task::release_dead(prev, prev_pid);
-    }
     0
 }
 
@@ -88,6 +85,17 @@ pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
     let child: Object = ctx.arg(1);
     if let Some(child) = task::find_or_create(child, task::pid(child)) {
         event::forked(&Maps, child);
+    }
+    0
+}
+
+/// `sched_process_free(p)`: after its last switch and its parent's wait, and a grace period; any context.
+#[btf_tracepoint(function = "sched_process_free")]
+pub(crate) fn sched_process_free(ctx: BtfTracePointContext) -> i32 {
+    let p: Object = ctx.arg(0);
+    if let Some(p) = task::find_existing(p, task::pid(p)) {
+        event::freed(&Maps, p);
+        p.release();
     }
     0
 }

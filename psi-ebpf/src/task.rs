@@ -56,8 +56,17 @@ fn find_with(task: Object, pid: u32, flags: u64) -> Option<Tracked> {
             return Tracked::new(task, record);
         }
     }
+    let found = Tracked::new(task, storage(task, flags));
+    if found.is_none() {
+        count(Counter::StorageFailures);
+    }
+    found
+}
+
+#[inline(always)]
+fn storage(task: Object, flags: u64) -> *mut Task {
     // SAFETY: the verifier checks that `task` is a task it knows.
-    let record = unsafe {
+    unsafe {
         bpf_task_storage_get(
             (&raw const CROWDED_OUT).cast_mut().cast(),
             task.cast_mut().cast::<task_struct>(),
@@ -65,12 +74,7 @@ fn find_with(task: Object, pid: u32, flags: u64) -> Option<Tracked> {
             flags,
         )
     }
-    .cast::<Task>();
-    let found = Tracked::new(task, record);
-    if found.is_none() {
-        count(Counter::StorageFailures);
-    }
-    found
+    .cast()
 }
 
 #[inline(always)]
@@ -79,33 +83,16 @@ fn claim(record: *mut Task, task: Object) -> bool {
     unsafe { Word::new(&raw mut (*record).owner) }.replace(0, task as u64)
 }
 
-/// Gives the place in `TASKS` of a task back that stops for the last time.
-///
-/// A dying task may still sleep and be woken once more: it then takes a place again.
+/// Looks a task up that nothing is to be kept about if nothing is.
 #[inline(always)]
-pub(crate) fn release_dead(task: Object, pid: u32) {
-    // SAFETY: a task.
-    if unsafe { member::<u32>(task, &kernel::TASK_EXIT_STATE) } == 0 {
-        return;
-    }
-    let Some(record) = TASKS.get_ptr_mut(pid & kernel::TASK_MASK.load()) else {
-        return;
-    };
-    // SAFETY: a map value. Its parked word contributes nothing any more, or the next event's exchange would see it.
-    unsafe {
-        if ptr::read_volatile(&raw const (*record).owner) != task as u64
-            || Parked(ptr::read_volatile(&raw const (*record).parked)).class() != 0
-        {
-            return;
+pub(crate) fn find_existing(task: Object, pid: u32) -> Option<Tracked> {
+    if let Some(record) = TASKS.get_ptr_mut(pid & kernel::TASK_MASK.load()) {
+        // SAFETY: a map value.
+        if unsafe { ptr::read_volatile(&raw const (*record).owner) } == task as u64 {
+            return Tracked::new(task, record);
         }
-        ptr::write_volatile(&raw mut (*record).parked, 0);
-        ptr::write_volatile(&raw mut (*record).css_set, 0);
-        ptr::write_volatile(&raw mut (*record).memstall, 0);
-        ptr::write_volatile(&raw mut (*record).in_reclaim, 0);
-        ptr::write_volatile(&raw mut (*record).suspect, 0);
-        // Last: from here on another task may take the place.
-        ptr::write_volatile(&raw mut (*record).owner, 0);
     }
+    Tracked::new(task, storage(task, 0))
 }
 
 /// The pid of a task; 0 for an idle task.
@@ -153,6 +140,26 @@ impl Tracked {
     pub(crate) fn set_memstall(self, flags: u64) {
         // SAFETY: a map value.
         unsafe { ptr::write_volatile(&raw mut (*self.record.as_ptr()).memstall, flags) };
+    }
+
+    /// Gives its place in `TASKS` back. Only after its last event.
+    #[inline(always)]
+    pub(crate) fn release(self) {
+        let record = self.record.as_ptr();
+        // SAFETY: a map value.
+        unsafe {
+            if ptr::read_volatile(&raw const (*record).owner) != self.task as u64 {
+                // Task storage, which goes with the task.
+                return;
+            }
+            ptr::write_volatile(&raw mut (*record).parked, 0);
+            ptr::write_volatile(&raw mut (*record).css_set, 0);
+            ptr::write_volatile(&raw mut (*record).memstall, 0);
+            ptr::write_volatile(&raw mut (*record).in_reclaim, 0);
+            ptr::write_volatile(&raw mut (*record).suspect, 0);
+            // Last: from here on another task may take the place.
+            ptr::write_volatile(&raw mut (*record).owner, 0);
+        }
     }
 
     #[inline(always)]

@@ -44,6 +44,9 @@ pub(crate) struct Tracing {
     /// For tests: lose every Nth context switch
     #[arg(long, global = true, hide = true, default_value_t = 0, value_name = "N")]
     drop_switches: u32,
+    /// For tests: tell what the records count, in JSON
+    #[arg(long, global = true, hide = true)]
+    counts: bool,
 }
 
 impl Tracing {
@@ -53,6 +56,7 @@ impl Tracing {
             max_cgroups: self.max_cgroups,
             object: self.bpf_object.clone(),
             drop_switches: self.drop_switches,
+            counts: self.counts,
         }
     }
 }

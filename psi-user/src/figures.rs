@@ -69,5 +69,6 @@ pub(crate) fn pressure(path: &str, id: u64, level: u32, figures: &Figures, sourc
             full: io_full,
         },
         irq: (!source.irq.is_empty()).then_some(Full { full: irq_full }),
+        counts: None,
     }
 }

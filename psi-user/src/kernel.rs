@@ -108,7 +108,6 @@ impl Kernel {
             ("TASK_CGROUPS", offset("task_struct", "cgroups")?),
             ("TASK_IN_IOWAIT", iowait.byte()),
             ("TASK_IN_IOWAIT_MASK", iowait.mask()),
-            ("TASK_EXIT_STATE", offset("task_struct", "exit_state")?),
             ("TASK_IN_MEMSTALL", memstall.map_or(ABSENT, Member::byte)),
             ("TASK_IN_MEMSTALL_MASK", memstall.map_or(0, Member::mask)),
             ("CSS_SET_CGROUP", css_set_cgroup),

@@ -28,6 +28,7 @@ const MIN_TASKS: u32 = 1 << 14;
 const MAX_TASKS: u32 = 1 << 20;
 /// Cgroups beyond the slots whose ancestor is remembered by id; more are found by walking up at each new task.
 const EXTRA_IDS: u32 = 4096;
+
 /// What to trace.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -39,6 +40,8 @@ pub struct Options {
     pub object: Option<PathBuf>,
     /// For tests: ignore every so many context switches; 0 for none.
     pub drop_switches: u32,
+    /// Whether snapshots tell what the records count.
+    pub counts: bool,
 }
 
 impl Default for Options {
@@ -48,6 +51,7 @@ impl Default for Options {
             max_cgroups: None,
             object: None,
             drop_switches: 0,
+            counts: false,
         }
     }
 }

@@ -8,12 +8,14 @@ use std::{
     sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::SeqCst},
 };
 
+use crate::model::Counts;
 pub(crate) use psi_common::list::Next;
 use psi_common::{
     account::{Records, Stamp, walk},
     layout::{Cgroup, Counter, Cpu, CpuCgroup, NO_SLOT, Shared, State},
     list::{self, Number},
     queue_clock::QueueClock,
+    word::counts,
 };
 use rustix::{
     mm::{MapFlags, ProtFlags, mmap, munmap},
@@ -160,10 +162,25 @@ impl MappedMaps {
             .map_or(0, |record| atomic!(record, word, u64).load(SeqCst))
     }
 
-    /// Makes the records of a slot that no cgroup uses empty again.
+    /// What a slot's records count, summed over the CPUs.
+    pub(crate) fn counts(&self, slot: u32) -> Counts {
+        let mut sum = Counts::default();
+        for cpu in 0..self.cpu_count() {
+            let [waiting, iowait, memstall, productive, running, running_memstall] = counts(self.word(cpu, slot));
+            sum.waiting += waiting;
+            sum.iowait += iowait;
+            sum.memstall += memstall;
+            sum.productive += productive;
+            sum.running += running;
+            sum.running_memstall += running_memstall;
+        }
+        sum
+    }
+
+    /// Makes the records of a slot that no cgroup uses empty again. Not the words, which count nothing any more: if an
+    /// event comes as late as this, the one that takes its count back finds it.
     pub(crate) fn clear(&self, slot: u32) {
         for record in (0..self.cpu_count()).filter_map(|cpu| self.state.get(self.index(cpu, slot))) {
-            atomic!(record, word, u64).store(0, SeqCst);
             for state in State::ALL {
                 self.time(record, state).store(0, SeqCst);
             }

@@ -101,6 +101,27 @@ pub struct CgroupPressure {
     /// Interrupted; absent when not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub irq: Option<Full>,
+    /// What the records count now; absent unless asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Counts>,
+}
+
+/// What a cgroup's records count, summed over the CPUs: of its own tasks, and, once each, of its children's records
+/// that count any on that CPU. For tests and for finding faults: without tasks all are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Runnable tasks that wait for the CPU.
+    pub waiting: i64,
+    /// Tasks in an IO wait.
+    pub iowait: i64,
+    /// Tasks in a memory stall.
+    pub memstall: i64,
+    /// Runnable tasks, running or not, that are in no memory stall.
+    pub productive: i64,
+    /// Tasks on the CPU.
+    pub running: i64,
+    /// Tasks on the CPU that are in a memory stall.
+    pub running_memstall: i64,
 }
 
 /// `some` and `full` of one resource.

@@ -73,9 +73,11 @@ macro_rules! pairs {
     };
 }
 
-const SCHED: [ProgramSpec; 11] = [
+const SCHED: [ProgramSpec; 12] = [
     // Storage for new tasks before any event on them.
     required("sched_process_fork", Kind::Tracepoint, Family::Sched),
+    // Places of tasks that are gone, before any is taken.
+    required("sched_process_free", Kind::Tracepoint, Family::Sched),
     required("cgroup_release", Kind::Tracepoint, Family::Cgroup),
     required("cgroup_mkdir", Kind::Tracepoint, Family::Cgroup),
     optional("cgroup_rmdir", Kind::Tracepoint, Family::Cgroup, None),

@@ -57,6 +57,7 @@ pub struct Tracer {
     /// Averaging periods that have passed.
     periods: u64,
     snapshot_ns: u64,
+    with_counts: bool,
     hierarchy: Hierarchy,
 }
 
@@ -112,6 +113,7 @@ impl Tracer {
             unseeded: 0,
             periods: 0,
             snapshot_ns: now,
+            with_counts: options.counts,
             ebpf: loaded.ebpf,
             maps,
             hierarchy,
@@ -222,7 +224,9 @@ impl Tracer {
                 continue;
             };
             let figures = self.groups[slot as usize].figures(self.flusher.totals(slot), interval_ns);
-            cgroups.push(pressure(path, known.id, known.level, &figures, &self.source));
+            let mut cgroup = pressure(path, known.id, known.level, &figures, &self.source);
+            cgroup.counts = self.with_counts.then(|| self.maps.counts(slot));
+            cgroups.push(cgroup);
         }
         cgroups.sort_by(|a, b| a.path.split('/').cmp(b.path.split('/')));
         Ok(Snapshot {

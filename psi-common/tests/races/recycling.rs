@@ -38,13 +38,13 @@ fn race(clear: fn(&Memory, u32)) -> bool {
     !seen.load(Relaxed)
 }
 
-/// As psi-user does it. Without the rest one late event would leave a count below zero for good.
+/// Without the rest one late event would leave a count below zero for good.
 #[test]
 fn what_is_overwritten_loses_a_late_event() {
     assert!(!race(Memory::overwrite));
 }
 
-/// An emptied slot's word is 0 already, and taking off what was read keeps what came since.
+/// As psi-user does it: an emptied slot's word is 0 already and left alone.
 #[test]
 fn what_is_taken_off_keeps_it() {
     assert!(race(Memory::take_off));

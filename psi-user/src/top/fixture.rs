@@ -30,6 +30,7 @@ pub(super) fn cgroup(path: &str, id: u64, some: f64) -> CgroupPressure {
         memory: Some(SomeFull::default()),
         io: SomeFull::default(),
         irq: Some(Full::default()),
+        counts: None,
     }
 }
 

@@ -6,6 +6,7 @@ mod capabilities;
 mod check;
 mod churn;
 mod compare;
+mod counts;
 mod detach;
 mod ending;
 mod lost_switches;
