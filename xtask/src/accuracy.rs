@@ -24,7 +24,7 @@ const TOO_SMALL_US: f64 = 1_000.0;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// How long each comparison is; the goal is for 20 s or more.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=90))]
     seconds: u64,
     /// Put the table into this document. [default: docs/accuracy.md, if there is no FILTER]
     #[arg(long, value_name = "FILE")]

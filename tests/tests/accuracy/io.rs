@@ -10,11 +10,7 @@ use tests::{
     machine,
 };
 
-use crate::{
-    folder, load,
-    measure::{Place, set},
-    tool,
-};
+use crate::{folder, load, measure::Place, tool};
 
 /// Starts four threads of fio on a file, with these options more.
 fn fio(place: &Place, load: Load, file: &Path, options: &str) -> Option<Working> {
@@ -82,7 +78,7 @@ fn memory_thrash_under_a_limit() {
     };
     forget(&file);
     let limit = Cgroup::below(&mount, place.session.name());
-    set(&limit, "memory.limit_in_bytes", &(disk::SIZE / 4).to_string());
+    limit.set("memory.limit_in_bytes", &(disk::SIZE / 4).to_string());
     let reader = || load().within(&limit).within(&place.own);
     let _readers = [0; 2].map(|_| reader().start_on(&["read-cached"], file.path()));
     place.check(&["memory some"]);

@@ -1,7 +1,7 @@
 //! One comparison: its cgroups, its bounds, its lines for docs/accuracy.md.
 
 use std::{
-    env, fs,
+    env,
     fs::OpenOptions,
     io::Write as _,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -58,35 +58,10 @@ impl Place {
     /// Compares the workload's cgroup, its parent and the root. `made_for` names the figures that must have grown, `cpu
     /// some` say, so that there is something to compare.
     pub(crate) fn check(&self, made_for: &[&str]) {
-        self.check_for(seconds(), made_for);
-    }
-
-    /// As [`Self::check`], with `step` over and over meanwhile.
-    pub(crate) fn check_while(&self, made_for: &[&str], step: impl FnMut() + Send) {
-        self.check_while_for(seconds(), made_for, step);
-    }
-
-    /// As [`Self::check_while`], over so many seconds.
-    pub(crate) fn check_while_for(&self, seconds: u64, made_for: &[&str], mut step: impl FnMut() + Send) {
-        let is_over = AtomicBool::new(false);
-        thread::scope(|scope| {
-            // Also when the check panics: or the scope would wait forever.
-            let _end = OnDrop(|| is_over.store(true, Relaxed));
-            let steps = scope.spawn(|| {
-                while !is_over.load(Relaxed) {
-                    step();
-                }
-            });
-            self.check_for(seconds, made_for);
-            assert!(!steps.is_finished(), "expected steps to the end: their panic is above");
-        });
-    }
-
-    fn check_for(&self, seconds: u64, made_for: &[&str]) {
         thread::sleep(SETTLE);
         let mut wrong = Vec::new();
         for remaining in (0..TRIES).rev() {
-            let figures = self.compare(seconds, made_for);
+            let figures = self.compare(seconds(), made_for);
             for Figure { text, .. } in figures.iter().filter(|figure| figure.is_beyond_goal) {
                 println!("beyond the goal: {text}");
             }
@@ -100,6 +75,22 @@ impl Place {
             wrong.extend(found.iter().map(|figure| figure.text.clone()));
         }
         panic!("expected the kernel's figures, saw in each of {TRIES} runs others: {wrong:#?}");
+    }
+
+    /// As [`Self::check`], with `step` over and over meanwhile.
+    pub(crate) fn check_while(&self, made_for: &[&str], mut step: impl FnMut() + Send) {
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            // Also when the check panics: or the scope would wait forever.
+            let _end = OnDrop(|| is_over.store(true, Relaxed));
+            let steps = scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    step();
+                }
+            });
+            self.check(made_for);
+            assert!(!steps.is_finished(), "expected steps to the end: their panic is above");
+        });
     }
 
     fn compare(&self, seconds: u64, made_for: &[&str]) -> Vec<Figure> {
@@ -181,7 +172,7 @@ impl Place {
 }
 
 /// How long a comparison is: PSITRACE_ACCURACY_SECONDS, or 20 s, the time that the goal is for.
-pub(crate) fn seconds() -> u64 {
+fn seconds() -> u64 {
     env::var("PSITRACE_ACCURACY_SECONDS").map_or(20, |seconds| seconds.parse().expect("a number of seconds"))
 }
 
@@ -207,9 +198,4 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     fn drop(&mut self) {
         (self.0)();
     }
-}
-
-/// A limit of a v1 cgroup.
-pub(crate) fn set(cgroup: &Cgroup, file: &str, value: &str) {
-    fs::write(cgroup.dir().join(file), value).unwrap_or_else(|error| panic!("setting {file}: {error}"));
 }

@@ -2,11 +2,7 @@
 
 use tests::{cgroup::Cgroup, load::Load, machine};
 
-use crate::{
-    load,
-    measure::{Place, set},
-    tool,
-};
+use crate::{load, measure::Place, tool};
 
 /// All of one CPU, so that another one is free for the rest of the machine.
 fn here(place: &Place) -> Load {
@@ -75,8 +71,8 @@ fn throttled_by_a_cpu_limit() {
     let limit = match machine::v1_mount("cpu") {
         Some(mount) => {
             let limit = Cgroup::below(&mount, place.session.name());
-            set(&limit, "cpu.cfs_period_us", "100000");
-            set(&limit, "cpu.cfs_quota_us", "30000");
+            limit.set("cpu.cfs_period_us", "100000");
+            limit.set("cpu.cfs_quota_us", "30000");
             limit
         }
         None => return place.session.skip("no v1 cpu hierarchy is mounted"),
