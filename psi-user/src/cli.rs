@@ -129,9 +129,9 @@ pub(crate) struct CompareArgs {
     /// Over how long: 500ms, 1s, 2m
     #[arg(long, value_parser = duration, default_value = "10s")]
     pub(crate) duration: Duration,
-    /// Compare this cgroup
-    #[arg(long, value_name = "PATH", default_value = "/")]
-    pub(crate) cgroup: String,
+    /// Compare this cgroup; may be repeated, for several at the same time
+    #[arg(long = "cgroup", value_name = "PATH", default_value = "/")]
+    pub(crate) cgroups: Vec<String>,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -67,6 +67,11 @@ impl Cgroup {
         format!("/{{{name},{name}/*}}")
     }
 
+    /// Writes one of its files: a limit, say.
+    pub fn set(&self, file: &str, value: &str) {
+        fs::write(self.dir().join(file), value).unwrap_or_else(|error| panic!("setting {file}: {error}"));
+    }
+
     /// Moves a process here, with all its threads.
     pub fn enter(&self, pid: u32) {
         fs::write(self.dir().join("cgroup.procs"), pid.to_string())

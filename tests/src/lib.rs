@@ -4,6 +4,7 @@
 
 pub mod bpf_ids;
 pub mod cgroup;
+pub mod disk;
 pub mod load;
 pub mod machine;
 pub mod program;

@@ -18,6 +18,12 @@ pub fn program() -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
+/// Whether a program is on PATH.
+pub fn is_installed(program: &str) -> bool {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+}
+
 /// How to start a load.
 #[derive(Debug)]
 #[must_use]
@@ -45,16 +51,20 @@ impl Load {
         self
     }
 
+    /// With this niceness, in a session of its own.
+    pub fn nice(mut self, nice: i32) -> Self {
+        self.command.args(["--nice", &nice.to_string()]);
+        self
+    }
+
     /// On [`machine::load_cpu`], before all others that want it.
-    pub fn alone(mut self) -> Self {
-        self.command.args(["--nice", &machine::load_nice().to_string()]);
-        self.on_cpu(machine::load_cpu())
+    pub fn alone(self) -> Self {
+        self.nice(machine::load_nice()).on_cpu(machine::load_cpu())
     }
 
     /// Behind all others: for loads that take all CPUs, so that the tracer has its turn.
-    pub fn behind(mut self) -> Self {
-        self.command.args(["--nice", "10"]);
-        self
+    pub fn behind(self) -> Self {
+        self.nice(10)
     }
 
     /// Starts with these words, `spin` say, and waits until it is at work.
@@ -80,6 +90,14 @@ impl Load {
     pub fn start_on(self, work: &[&str], file: &Path) -> Working {
         let file = file.to_str().expect("temporary names are UTF-8");
         self.start(&[work, &[file]].concat())
+    }
+
+    /// Becomes another program, `fio` say, which may need a moment to be at work. What it starts may outlive it, but not
+    /// its cgroup.
+    pub fn start_tool(mut self, words: &[&str]) -> Working {
+        self.command.args(["run", "--"]).args(words).stdout(Stdio::null());
+        let child = self.command.spawn().expect("psi-load starts");
+        Working { child }
     }
 
     /// Runs it to its end.

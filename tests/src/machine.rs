@@ -9,6 +9,7 @@ use std::{
 use rustix::{
     process::Pid,
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
+    time::{ClockId, clock_getres},
 };
 
 /// The CPUs that this process may use.
@@ -49,6 +50,41 @@ pub fn v1_mount(controller: &str) -> Option<PathBuf> {
         .into_iter()
         .find(|mount| mount.kind == "cgroup" && has(&mount.options))
         .map(|mount| mount.point)
+}
+
+/// The kernel's release.
+pub fn kernel() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease")
+        .expect("/proc is mounted")
+        .trim()
+        .to_owned()
+}
+
+/// Time between two of the scheduler's ticks.
+pub fn tick() -> Duration {
+    let tick = clock_getres(ClockId::MonotonicCoarse);
+    Duration::from_nanos(tick.tv_nsec.unsigned_abs())
+}
+
+/// Context switches of all CPUs since boot.
+pub fn context_switches() -> u64 {
+    let stat = fs::read_to_string("/proc/stat").expect("/proc is mounted");
+    stat.lines()
+        .find_map(|line| line.strip_prefix("ctxt ")?.parse().ok())
+        .expect("a count of context switches")
+}
+
+/// Requests that all disks have finished since boot: reads, writes and flushes.
+pub fn disk_requests() -> u64 {
+    let disks = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    disks
+        .filter_map(|disk| fs::read_to_string(disk.path().join("stat")).ok())
+        .map(|stat| {
+            let fields: Vec<u64> = stat.split_whitespace().flat_map(str::parse).collect();
+            // Older kernels do not count flushes.
+            [0, 4, 15].into_iter().filter_map(|n| fields.get(n)).sum::<u64>()
+        })
+        .sum()
 }
 
 /// Whether the kernel keeps PSI for cgroups itself.

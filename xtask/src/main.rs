@@ -1,5 +1,6 @@
 //! `cargo xtask`: everything psitrace needs beyond plain `cargo build` and `cargo test`.
 
+mod accuracy;
 mod ebpf;
 mod object_file;
 mod process;
@@ -27,6 +28,8 @@ enum Command {
     Ebpf(ebpf::Options),
     /// Boot other kernels in QEMU and test psitrace there.
     Vm(vm::Options),
+    /// Measure psitrace beside the kernel's own PSI, and write the table in docs/accuracy.md.
+    Accuracy(accuracy::Options),
     /// Run every check and test: lints, unit tests, kernel tests, guests.
     Test(test::Options),
 }
@@ -47,6 +50,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Setup => setup::run(&workspace).map(|()| ExitCode::SUCCESS),
         Command::Ebpf(options) => ebpf::run(&workspace, options).map(|()| ExitCode::SUCCESS),
         Command::Vm(options) => vm::run(&workspace, options).map(Counts::exit_code),
+        Command::Accuracy(options) => accuracy::run(&workspace, options).map(|()| ExitCode::SUCCESS),
         Command::Test(options) => Ok(test::run(&workspace, options)),
     }
 }

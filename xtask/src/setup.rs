@@ -18,9 +18,11 @@ use crate::{
 const SYSTEM_TOOLCHAIN: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 
 /// What the end-to-end tests make load with and compare against, and the package that has it.
-const TEST_TOOLS: [(&str, &str); 5] = [
+const TEST_TOOLS: [(&str, &str); 7] = [
     ("bpftool", "bpftool"),
+    ("cyclictest", "rt-tests"),
     ("fio", "fio"),
+    ("hackbench", "rt-tests"),
     ("perf", "linux-perf"),
     ("stress-ng", "stress-ng"),
     ("tmux", "tmux"),

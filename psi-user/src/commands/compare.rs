@@ -1,21 +1,26 @@
 //! `psitrace compare`: this tracer's totals beside the kernel's own.
 
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use psi_user::{
     model::{CgroupPressure, Quality, Snapshot},
-    pressure_file::{self, RESOURCES},
+    pressure_file::{self, RESOURCES, Totals},
     tracer::Tracer,
 };
 use serde::Serialize;
-use tokio::time::Instant;
 
 use super::{Failure, Waiting, Woken, block_on, give_up_capabilities, print, require_cgroup};
 use crate::cli::{CompareArgs, Tracing};
 
-/// One resource and kind.
+/// One resource and kind of one cgroup.
 #[derive(Debug, Serialize)]
 struct Row {
+    cgroup: String,
     resource: &'static str,
     kind: &'static str,
     /// The kernel's total at the end, us.
@@ -30,12 +35,13 @@ struct Row {
     /// The same in % of the kernel's growth; absent when that is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     difference_percent: Option<f64>,
+    /// This tracer's interval less the kernel's, us: the two cannot be read at the same instant.
+    skew_us: f64,
 }
 
 #[derive(Debug, Serialize)]
 struct Comparison {
     schema: &'static str,
-    cgroup: String,
     interval_ns: u64,
     source: psi_user::model::Source,
     quality: Quality,
@@ -48,12 +54,28 @@ const CO_SAMPLING: Duration = Duration::from_millis(250);
 
 type Key = (&'static str, &'static str);
 
-/// Both sides at one instant.
-struct Sample {
+/// A cgroup to compare.
+struct Target {
+    path: String,
+    /// The kernel's files, by resource.
+    files: Vec<(&'static str, PathBuf)>,
+}
+
+/// The kernel's totals of one cgroup, us, and when each was read.
+type KernelTotals = BTreeMap<Key, (u64, Instant)>;
+
+/// Both sides of one cgroup at one instant.
+struct Sides {
     /// The cgroup's id.
     id: u64,
-    kernel: BTreeMap<Key, u64>,
+    kernel: KernelTotals,
     ours: BTreeMap<Key, f64>,
+}
+
+/// Both sides of all cgroups at one instant.
+struct Sample {
+    /// In the order of the targets.
+    sides: Vec<Sides>,
     snapshot: Snapshot,
 }
 
@@ -65,49 +87,33 @@ pub(crate) fn run(tracing: &Tracing, args: &CompareArgs) -> Result<ExitCode, Fai
         ));
     }
     let mut tracer = Tracer::attach(&options)?;
-    require_cgroup(tracer.hierarchy(), &args.cgroup)?;
-    let path = match args.cgroup.trim_end_matches('/') {
-        "" => "/".to_owned(),
-        path => path.to_owned(),
-    };
-    let files: Vec<(&'static str, PathBuf)> = RESOURCES
+    let targets = args
+        .cgroups
         .iter()
-        .map(|&resource| {
-            (
-                resource,
-                pressure_file::path(&tracer.hierarchy().directory(&path), path == "/", resource),
-            )
-        })
-        .collect();
-    if kernel_totals(&files)?.is_empty() {
-        return Err(Failure::Cannot(format!(
-            "the kernel keeps no PSI for {path}: built without it, off at boot (psi=1 turns it on), or off for this \
-             cgroup (cgroup.pressure)"
-        )));
-    }
+        .map(|cgroup| Target::new(&tracer, cgroup))
+        .collect::<Result<Vec<_>, _>>()?;
     // Under load a waiting comparison would read the two sides at different times. Without permission it just may.
     let _ = rustix::process::setpriority_process(None, -20);
     give_up_capabilities()?;
     block_on(async {
         let mut waiting = Waiting::new(&tracer)?;
-        let before = sample(&mut tracer, &files, &path)?;
+        let before = sample(&mut tracer, &targets)?;
         let end = Instant::now() + args.duration;
         let mut woken = Woken::Time;
         while Instant::now() + CO_SAMPLING < end && woken == Woken::Time {
-            woken = waiting.until(&mut tracer, Instant::now() + CO_SAMPLING).await?;
-            let _ = kernel_totals(&files)?;
+            woken = waiting
+                .until(&mut tracer, (Instant::now() + CO_SAMPLING).into())
+                .await?;
+            for target in &targets {
+                target.close_kernel_window()?;
+            }
             tracer.sample();
         }
         if woken == Woken::Time {
-            woken = waiting.until(&mut tracer, end).await?;
+            woken = waiting.until(&mut tracer, end.into()).await?;
         }
-        let after = sample(&mut tracer, &files, &path)?;
-        if after.id != before.id {
-            return Err(Failure::Usage(format!(
-                "the cgroup {path} was replaced by another of that name meanwhile"
-            )));
-        }
-        let comparison = compare(&before, after, path);
+        let after = sample(&mut tracer, &targets)?;
+        let comparison = compare(&targets, &before, after)?;
         let text = if args.json {
             serde_json::to_string(&comparison).unwrap_or_default() + "\n"
         } else {
@@ -118,34 +124,77 @@ pub(crate) fn run(tracing: &Tracing, args: &CompareArgs) -> Result<ExitCode, Fai
     })
 }
 
-fn kernel_totals(files: &[(&'static str, PathBuf)]) -> Result<BTreeMap<Key, u64>, Failure> {
-    let mut totals = BTreeMap::new();
-    for (resource, file) in files {
-        let read = pressure_file::read(file)
-            .map_err(|error| Failure::Cannot(format!("reading {}: {error}", file.display())))?;
-        let Some(found) = read else { continue };
-        totals.extend(found.some_us.map(|us| ((*resource, "some"), us)));
-        totals.extend(found.full_us.map(|us| ((*resource, "full"), us)));
+impl Target {
+    fn new(tracer: &Tracer, cgroup: &str) -> Result<Self, Failure> {
+        require_cgroup(tracer.hierarchy(), cgroup)?;
+        let path = match cgroup.trim_end_matches('/') {
+            "" => "/".to_owned(),
+            path => path.to_owned(),
+        };
+        let directory = tracer.hierarchy().directory(&path);
+        let file = |resource| pressure_file::path(&directory, path == "/", resource);
+        let mut target = Self {
+            files: RESOURCES.map(|resource| (resource, file(resource))).to_vec(),
+            path,
+        };
+        let kept = target.kernel_totals()?;
+        target
+            .files
+            .retain(|(resource, _)| kept.keys().any(|key| key.0 == *resource));
+        if target.files.is_empty() {
+            return Err(Failure::Cannot(format!(
+                "the kernel keeps no PSI for {}: built without it, off at boot (psi=1 turns it on), or off for this \
+                 cgroup (cgroup.pressure)",
+                target.path
+            )));
+        }
+        Ok(target)
     }
-    Ok(totals)
+
+    /// Reading any one file closes the window for all. What lies between two such reads is less than a tick, which the
+    /// kernel drops; so only one is read.
+    fn close_kernel_window(&self) -> Result<(), Failure> {
+        self.files.iter().take(1).try_for_each(|(_, file)| read(file).map(drop))
+    }
+
+    fn kernel_totals(&self) -> Result<KernelTotals, Failure> {
+        let mut totals = BTreeMap::new();
+        for (resource, file) in &self.files {
+            let Some(found) = read(file)? else { continue };
+            let now = Instant::now();
+            totals.extend(found.some_us.map(|us| ((*resource, "some"), (us, now))));
+            totals.extend(found.full_us.map(|us| ((*resource, "full"), (us, now))));
+        }
+        Ok(totals)
+    }
 }
 
-fn sample(tracer: &mut Tracer, files: &[(&'static str, PathBuf)], path: &str) -> Result<Sample, Failure> {
-    // What takes time comes first, so that the two sides are read right after each other.
+fn read(file: &Path) -> Result<Option<Totals>, Failure> {
+    pressure_file::read(file).map_err(|error| Failure::Cannot(format!("reading {}: {error}", file.display())))
+}
+
+fn sample(tracer: &mut Tracer, targets: &[Target]) -> Result<Sample, Failure> {
+    // What takes time comes first, so that the two sides are read right after each other, always in this order: what
+    // lies between is the same at both ends of the interval and cancels out, but for what `skew_us` says.
     tracer.housekeeping()?;
-    let kernel = kernel_totals(files)?;
+    let kernel = targets
+        .iter()
+        .map(Target::kernel_totals)
+        .collect::<Result<Vec<_>, _>>()?;
     tracer.sample();
     let snapshot = tracer.snapshot()?;
-    let Some(cgroup) = snapshot.cgroups.iter().find(|cgroup| cgroup.path == path) else {
-        return Err(Failure::Usage(format!(
-            "the cgroup {path} is gone, has no slot (--max-cgroups), or is deeper than 31 levels"
-        )));
-    };
-    let (id, ours) = (cgroup.id, totals(cgroup));
+    let sides = targets.iter().zip(kernel).map(|(target, kernel)| {
+        let path = &target.path;
+        let Some(cgroup) = snapshot.cgroups.iter().find(|cgroup| cgroup.path == *path) else {
+            return Err(Failure::Usage(format!(
+                "the cgroup {path} is gone, has no slot (--max-cgroups), or is deeper than 31 levels"
+            )));
+        };
+        let (id, ours) = (cgroup.id, totals(cgroup));
+        Ok(Sides { id, kernel, ours })
+    });
     Ok(Sample {
-        id,
-        kernel,
-        ours,
+        sides: sides.collect::<Result<_, _>>()?,
         snapshot,
     })
 }
@@ -168,65 +217,84 @@ fn totals(cgroup: &CgroupPressure) -> BTreeMap<Key, f64> {
     totals
 }
 
-fn compare(before: &Sample, after: Sample, cgroup: String) -> Comparison {
+fn compare(targets: &[Target], before: &Sample, after: Sample) -> Result<Comparison, Failure> {
+    let interval_ns = after.snapshot.interval_ns;
     let mut rows = Vec::new();
-    for resource in RESOURCES {
-        for kind in ["some", "full"] {
-            let key = (resource, kind);
-            let (Some(&kernel_total_us), Some(&psitrace_total_us)) = (after.kernel.get(&key), after.ours.get(&key))
-            else {
-                continue;
-            };
-            let kernel_us = kernel_total_us - before.kernel.get(&key).copied().unwrap_or(0).min(kernel_total_us);
-            let psitrace_us = psitrace_total_us - before.ours.get(&key).copied().unwrap_or(0.0);
-            let difference_us = psitrace_us - kernel_us as f64;
-            let difference_percent = (kernel_us != 0).then(|| difference_us * 100.0 / kernel_us as f64);
-            rows.push(Row {
-                resource,
-                kind,
-                kernel_total_us,
-                psitrace_total_us,
-                kernel_us,
-                psitrace_us,
-                difference_us,
-                difference_percent,
-            });
+    for (target, (before, after)) in targets.iter().zip(before.sides.iter().zip(&after.sides)) {
+        if after.id != before.id {
+            return Err(Failure::Usage(format!(
+                "the cgroup {} was replaced by another of that name meanwhile",
+                target.path
+            )));
         }
+        rows.extend(compare_sides(&target.path, before, after, interval_ns));
     }
-    Comparison {
+    Ok(Comparison {
         schema: "psitrace-compare/1",
-        cgroup,
-        interval_ns: after.snapshot.interval_ns,
+        interval_ns,
         source: after.snapshot.source,
         quality: after.snapshot.quality,
         rows,
-    }
+    })
+}
+
+/// A row for each resource and kind that both sides have.
+fn compare_sides(path: &str, before: &Sides, after: &Sides, interval_ns: u64) -> Vec<Row> {
+    let keys = RESOURCES
+        .into_iter()
+        .flat_map(|resource| ["some", "full"].map(|kind| (resource, kind)));
+    let row = |key: Key| {
+        let (kernel_before_us, kernel_from) = *before.kernel.get(&key)?;
+        let (kernel_total_us, kernel_to) = *after.kernel.get(&key)?;
+        let psitrace_total_us = *after.ours.get(&key)?;
+        let kernel_us = kernel_total_us.saturating_sub(kernel_before_us);
+        let psitrace_us = psitrace_total_us - before.ours.get(&key)?;
+        let difference_us = psitrace_us - kernel_us as f64;
+        let kernel_interval = kernel_to - kernel_from;
+        Some(Row {
+            cgroup: path.to_owned(),
+            resource: key.0,
+            kind: key.1,
+            kernel_total_us,
+            psitrace_total_us,
+            kernel_us,
+            psitrace_us,
+            difference_us,
+            difference_percent: (kernel_us != 0).then(|| difference_us * 100.0 / kernel_us as f64),
+            skew_us: (interval_ns as f64 - kernel_interval.as_nanos() as f64) / 1000.0,
+        })
+    };
+    keys.filter_map(row).collect()
 }
 
 fn table(comparison: &Comparison, woken: Woken) -> String {
     use std::fmt::Write as _;
     let seconds = comparison.interval_ns as f64 / 1e9;
     let note = if woken == Woken::Signal { ", cut short" } else { "" };
-    let mut text = format!("{} over {seconds:.1} s{note}, us\n", comparison.cgroup.escape_debug());
-    let _ = writeln!(
-        text,
-        "{:<12} {:>15} {:>15} {:>12} {:>12} {:>11} {:>8}",
-        "", "kernel total", "our total", "kernel grew", "we grew", "difference", "%"
-    );
-    for row in &comparison.rows {
-        let percent = row
-            .difference_percent
-            .map_or_else(|| "-".to_owned(), |percent| format!("{percent:+.2}"));
+    let mut text = format!("over {seconds:.1} s{note}, us\n");
+    for rows in comparison.rows.chunk_by(|a, b| a.cgroup == b.cgroup) {
+        let _ = writeln!(text, "{}", rows[0].cgroup.escape_debug());
         let _ = writeln!(
             text,
-            "{:<12} {:>15} {:>15.0} {:>12} {:>12.0} {:>+11.0} {percent:>8}",
-            format!("{} {}", row.resource, row.kind),
-            row.kernel_total_us,
-            row.psitrace_total_us,
-            row.kernel_us,
-            row.psitrace_us,
-            row.difference_us,
+            "{:<12} {:>15} {:>15} {:>12} {:>12} {:>11} {:>8} {:>8}",
+            "", "kernel total", "our total", "kernel grew", "we grew", "difference", "%", "skew"
         );
+        for row in rows {
+            let percent = row
+                .difference_percent
+                .map_or_else(|| "-".to_owned(), |percent| format!("{percent:+.2}"));
+            let _ = writeln!(
+                text,
+                "{:<12} {:>15} {:>15.0} {:>12} {:>12.0} {:>+11.0} {percent:>8} {:>+8.0}",
+                format!("{} {}", row.resource, row.kind),
+                row.kernel_total_us,
+                row.psitrace_total_us,
+                row.kernel_us,
+                row.psitrace_us,
+                row.difference_us,
+                row.skew_us,
+            );
+        }
     }
     let memstall = comparison
         .source
