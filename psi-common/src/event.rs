@@ -170,6 +170,17 @@ where
     false
 }
 
+/// `cpu` has gone offline: nothing told of its last switch, for tracepoints are silent on a CPU that is not online.
+/// From another CPU, once it is dead. The task that took it down stopped there.
+#[inline(always)]
+pub fn cpu_gone<R, C>(records: &R, cpu: u32, running: C, old: Running)
+where
+    R: Records,
+    C: Cell,
+{
+    rerun(records, cpu, running, old, Running::new(0, 0, 0));
+}
+
 /// The running task entered or left a memory stall. A switch in between has told the CPU's record already, since it
 /// looks at the same task.
 #[inline(always)]

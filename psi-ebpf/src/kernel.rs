@@ -48,6 +48,9 @@ globals! {
     KERNFS_NODE_ID: u32 = 0;
     CGROUP_ROOT_HIERARCHY_ID: u32 = 0;
 
+    /// The step after which a CPU is dead (enum cpuhp_state).
+    CPUHP_TEARDOWN_CPU: u32 = ABSENT;
+
     /// The hierarchy that is traced: 0 for v2.
     HIERARCHY_ID: u32 = 0;
     /// Slots in `CGROUPS`, and for each CPU in `STATE`.

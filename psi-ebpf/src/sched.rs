@@ -113,6 +113,18 @@ pub(crate) fn tick_stop(_ctx: BtfTracePointContext) -> i32 {
     0
 }
 
+/// `cpuhp_exit(cpu, state, step, error)`: a step of a CPU's coming or going is done, on any CPU.
+#[btf_tracepoint(function = "cpuhp_exit")]
+pub(crate) fn cpuhp_exit(ctx: BtfTracePointContext) -> i32 {
+    let (cpu, step): (u32, u32) = (ctx.arg(0), ctx.arg(2));
+    if step == kernel::CPUHP_TEARDOWN_CPU.load()
+        && let Some(gone) = this_cpu(cpu)
+    {
+        event::cpu_gone(&Maps, cpu, running(gone), on_record(gone));
+    }
+    0
+}
+
 /// Compares the CPU's record with what it runs, where interrupts are off, and puts it right.
 ///
 /// Interrupts are off from `sched_switch` until the new task is current, so a difference means a lost event.

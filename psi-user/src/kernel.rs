@@ -97,6 +97,10 @@ impl Kernel {
         };
         Ok(vec![
             ("TASK_STORAGE_FLAGS", u32::from(self.allocates_storage_anywhere())),
+            (
+                "CPUHP_TEARDOWN_CPU",
+                self.enumerator("cpuhp_state", "CPUHP_TEARDOWN_CPU").unwrap_or(ABSENT),
+            ),
             ("TASK_PID", offset("task_struct", "pid")?),
             ("TASK_CPU", cpu),
             ("TASK_ON_CPU", offset("task_struct", "on_cpu")?),
@@ -134,12 +138,12 @@ impl Kernel {
     }
 
     fn controller_index(&self, name: &str) -> Result<u32, Error> {
-        let enumerator = format!("{name}_cgrp_id");
+        self.enumerator("cgroup_subsys_id", &format!("{name}_cgrp_id"))
+    }
+
+    fn enumerator(&self, enumeration: &str, enumerator: &str) -> Result<u32, Error> {
         let lacking = || Error::Member(format!("enumerator {enumerator}"));
-        let types = self
-            .btf
-            .resolve_types_by_name("cgroup_subsys_id")
-            .map_err(|_| lacking())?;
+        let types = self.btf.resolve_types_by_name(enumeration).map_err(|_| lacking())?;
         for found in &types {
             let Type::Enum(found) = found else { continue };
             for member in &found.members {

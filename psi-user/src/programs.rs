@@ -73,7 +73,7 @@ macro_rules! pairs {
     };
 }
 
-const SCHED: [ProgramSpec; 12] = [
+const SCHED: [ProgramSpec; 13] = [
     // Storage for new tasks before any event on them.
     required("sched_process_fork", Kind::Tracepoint, Family::Sched),
     // Places of tasks that are gone, before any is taken.
@@ -88,6 +88,8 @@ const SCHED: [ProgramSpec; 12] = [
     required("sched_switch", Kind::Tracepoint, Family::Sched),
     // Where CPUs always tick it does not exist, and is not needed.
     optional("tick_stop", Kind::Tracepoint, Family::Sched, None),
+    // Where no CPU can go it does not exist, and is not needed.
+    optional("cpuhp_exit", Kind::Tracepoint, Family::Sched, None),
     required("walk_tasks", Kind::TaskIterator, Family::Sched),
 ];
 
