@@ -117,6 +117,10 @@ impl Place {
             has_all_memory_stalls: comparison["source"]["memstall"] == "fentry",
         };
         println!("{}: {circumstances:?}, {quality}", self.session.name());
+        assert!(
+            self.parent.is_populated(),
+            "expected the load at work after psitrace has gone, saw its end"
+        );
         let rows = comparison["rows"].as_array().expect("rows");
         let figure = |row: &Value| {
             let (cgroup, _) = cgroups
