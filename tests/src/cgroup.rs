@@ -67,6 +67,12 @@ impl Cgroup {
         format!("/{{{name},{name}/*}}")
     }
 
+    /// Whether there are processes in it or below.
+    pub fn is_populated(&self) -> bool {
+        let events = fs::read_to_string(self.dir().join("cgroup.events")).expect("the cgroup exists");
+        events.lines().any(|line| line == "populated 1")
+    }
+
     /// Writes one of its files: a limit, say.
     pub fn set(&self, file: &str, value: &str) {
         fs::write(self.dir().join(file), value).unwrap_or_else(|error| panic!("setting {file}: {error}"));

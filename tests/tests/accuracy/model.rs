@@ -12,7 +12,7 @@ const PARTIAL_MEMORY_PERCENT: f64 = 5.0;
 const MISSED_TICKS: f64 = 0.25;
 /// The wakeup at the end of a disk's request is seen this much later than by the kernel, us, and most on a CPU that other
 /// tasks want: the sleep reads longer, the wait for the CPU after it shorter.
-const REQUEST_US: f64 = 0.5;
+const REQUEST_US: f64 = 1.0;
 /// Any context switch may shift the ends of a wait by this much, us.
 const SWITCH_US: f64 = 0.02;
 
