@@ -18,6 +18,12 @@ impl Stamp {
     pub const UNREAD: Self = Self(0);
     const PAST_LIMIT: u64 = 1 << 63;
 
+    /// A time in ns of CLOCK_MONOTONIC, below 2^61.
+    #[inline(always)]
+    pub const fn at(now: u64) -> Self {
+        Self(now.wrapping_add(ENTRY))
+    }
+
     /// Not read yet, of a wakeup.
     #[inline(always)]
     pub const fn unread(clock: QueueClock) -> Self {
@@ -209,22 +215,20 @@ fn refuse<R: Records, C: Cell>(records: &R, task: C, new: Parked, stamp: Stamp) 
 
 /// A context switch on `cpu`.
 ///
-/// `running` is the CPU's own word; `prev` is the word of the task that stops (none if it is the idle task or unknown)
-/// and `parked` its new state, `next` the word of the task that starts (none likewise) and `new` what that
-/// contributes while running. What the CPU had on record is taken back exactly, whoever it belonged to, and is
-/// returned.
+/// `running` is the CPU's own word. Of the task that stops, the word (none if it is the idle task or unknown) and its new
+/// state; of the task that starts, the word (none likewise) and what it contributes while running; `stamp` is the event's,
+/// read or not. What the CPU had on record is taken back exactly, whoever it belonged to, and is returned.
 #[inline(always)]
 pub fn switch<R: Records, C: Cell>(
     records: &R,
     cpu: u32,
     running: C,
-    prev: Option<C>,
-    parked: Parked,
-    next: Option<C>,
-    new: Running,
+    (prev, parked): (Option<C>, Parked),
+    (next, new): (Option<C>, Running),
+    stamp: Stamp,
 ) -> Running {
     let old = Running(running.swap(new.0));
-    let mut stamp = Stamp::UNREAD;
+    let mut stamp = stamp;
 
     let waited = next.map_or(Parked::NOTHING, |next| Parked(next.swap(Parked::ON_CPU.0)));
     let mut next_delta = contribution(new.class());

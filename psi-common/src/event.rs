@@ -4,7 +4,6 @@
 
 use crate::account::{Cell, Records, Stamp, park, park_if, rerun, switch};
 use crate::layout::Counter;
-use crate::queue_clock::QueueClock;
 use crate::word::{Parked, Running, class};
 
 /// A task and what is kept about it.
@@ -28,8 +27,6 @@ pub trait Task: Copy {
     fn stalls_parked(self) -> bool;
     /// Whether it is in a memory stall while it runs.
     fn stalls_running(self) -> bool;
-    /// Its run queue's clock, in a wakeup.
-    fn queue_clock(self) -> QueueClock;
     /// The slot of its cgroup.
     fn slot(self) -> u32;
     /// The word of what it contributes while it does not run.
@@ -57,30 +54,50 @@ fn started<T: Task>(task: T) -> Running {
     Running::new(class::running(task.stalls_running()), task.slot(), task.pid())
 }
 
-/// `sched_switch` on `cpu`. `prev_pid` is what really ran; `prev` and `next` are none for idle tasks and tasks that
-/// nothing can be kept about, whose pid is then `next_pid`.
+/// `sched_switch` on `cpu`, of what ran and of what runs next: the task, none for an idle one and one that nothing can be kept
+/// about, and its pid. `stamp` is the event's, read or not. Returns the pid of the task that was on record instead of the
+/// one that ran, see [`left_behind`].
 #[inline(always)]
 pub fn switched<R, C, T>(
     records: &R,
     cpu: u32,
     running: C,
-    prev: Option<T>,
-    prev_pid: u32,
-    next: Option<T>,
-    next_pid: u32,
-) where
+    (prev, prev_pid): (Option<T>, u32),
+    next: (Option<T>, u32),
+    stamp: Stamp,
+) -> Option<u32>
+where
     R: Records,
     C: Cell,
     T: Task<Cell = C>,
 {
-    let old = put_on_cpu(records, cpu, running, prev, next, next_pid);
+    let old = put_on_cpu(records, cpu, running, prev, next, stamp);
     if old.is_known() && old.pid() != prev_pid {
         records.count(Counter::MissedSwitches);
+        return Some(old.pid());
+    }
+    None
+}
+
+/// A CPU turned out to run another task than `task`, which was on record: its last switch was lost, so what it does
+/// since is not known.
+#[inline(always)]
+pub fn left_behind<R: Records, T: Task>(records: &R, task: T) {
+    // Or it runs elsewhere, and that CPU knows. A benign race: if it runs there since this look, its next switch tells.
+    if task.parked_now() == Parked::ON_CPU && !task.on_cpu() {
+        park_if(records, task.parked(), Parked::ON_CPU, stopped(task, task.cpu()));
     }
 }
 
 #[inline(always)]
-fn put_on_cpu<R, C, T>(records: &R, cpu: u32, running: C, prev: Option<T>, next: Option<T>, next_pid: u32) -> Running
+fn put_on_cpu<R, C, T>(
+    records: &R,
+    cpu: u32,
+    running: C,
+    prev: Option<T>,
+    (next, next_pid): (Option<T>, u32),
+    stamp: Stamp,
+) -> Running
 where
     R: Records,
     C: Cell,
@@ -92,20 +109,20 @@ where
         records,
         cpu,
         running,
-        prev.map(Task::parked),
-        parked,
-        next.map(Task::parked),
-        new,
+        (prev.map(Task::parked), parked),
+        (next.map(Task::parked), new),
+        stamp,
     )
 }
 
-/// `sched_wakeup` and `sched_wakeup_new`, for a task that does not run: the hook tells those apart first.
+/// `sched_wakeup` and `sched_wakeup_new`, for a task that does not run: the hook tells those apart first. `stamp` is
+/// the event's, read or not.
 #[inline(always)]
-pub fn woken<R: Records, T: Task>(records: &R, task: T) {
+pub fn woken<R: Records, T: Task>(records: &R, task: T, stamp: Stamp) {
     // Fires for tasks that wait already, too.
     if task.parked_now().class() & class::W == 0 {
         let waiting = Parked::new(class::waiting(task.stalls_parked()), task.cpu(), task.slot());
-        park(records, task.parked(), waiting, Stamp::unread(task.queue_clock()));
+        park(records, task.parked(), waiting, stamp);
     }
 }
 
@@ -163,7 +180,7 @@ where
     if old.is_known() && old.pid() == pid {
         return true;
     }
-    put_on_cpu(records, cpu, running, None, current(), pid);
+    put_on_cpu(records, cpu, running, None, (current(), pid), Stamp::UNREAD);
     if old.is_known() {
         records.count(Counter::RepairedRunning);
     }

@@ -65,6 +65,9 @@ globals! {
     DROP_SWITCHES: u32 = 0;
 }
 
+/// `task_struct.on_rq` of a task on a run queue (TASK_ON_RQ_QUEUED).
+pub(crate) const ON_RQ_QUEUED: u32 = 1;
+
 /// Where memory stalls are learned from.
 pub(crate) mod memstall_source {
     /// `psi_memstall_enter` and `psi_memstall_leave`.

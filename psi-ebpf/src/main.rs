@@ -11,6 +11,7 @@
 mod cgroup;
 mod irq;
 mod kernel;
+mod left;
 mod maps;
 mod memory;
 mod memstall;

@@ -7,14 +7,16 @@ use aya_ebpf::{
     programs::BtfTracePointContext,
 };
 use psi_common::{
-    account::rerun,
+    account::{Records as _, Stamp, rerun},
     event,
     layout::Cpu,
+    queue_clock::QueueClock,
     word::{Running, class},
 };
 
 use crate::{
     kernel::{self, Object, memstall_source},
+    left::left_behind,
     memory::{Maps, current_cpu, on_record, running, this_cpu},
     task::{self, Tracked},
 };
@@ -29,15 +31,23 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     let (prev_pid, next_pid) = (task::pid(prev), task::pid(next));
-    event::switched(
+    // These flip a state, so the clock is read now and not after the look-ups, which take longer than some waits differ.
+    let stamp = if prev_pid == 0 || task::in_iowait(prev) {
+        Stamp::at(Maps.now(QueueClock::UNKNOWN))
+    } else {
+        Stamp::UNREAD
+    };
+    let missed = event::switched(
         &Maps,
         cpu,
         running(this),
-        unless_idle(prev, prev_pid),
-        prev_pid,
-        unless_idle(next, next_pid),
-        next_pid,
+        (unless_idle(prev, prev_pid), prev_pid),
+        (unless_idle(next, next_pid), next_pid),
+        stamp,
     );
+    if let Some(pid) = missed {
+        left_behind(pid);
+    }
     0
 }
 
@@ -61,10 +71,17 @@ pub(crate) fn sched_wakeup_new(ctx: BtfTracePointContext) -> i32 {
 #[inline(always)]
 fn wake(p: Object) -> i32 {
     // Fires for tasks that run already: a wakeup that met them before they slept.
-    if !task::on_cpu(p)
-        && let Some(p) = task::find(p, task::pid(p))
-    {
-        event::woken(&Maps, p);
+    if task::on_cpu(p) {
+        return 0;
+    }
+    let clock = task::queue_clock(p);
+    let stamp = if task::in_iowait(p) {
+        Stamp::at(Maps.now(clock))
+    } else {
+        Stamp::unread(clock)
+    };
+    if let Some(p) = task::find(p, task::pid(p)) {
+        event::woken(&Maps, p, stamp);
     }
     0
 }
@@ -136,6 +153,9 @@ pub(crate) fn check_running(cpu: u32, this: *mut Cpu) {
     let pid = task::pid(current);
     let old = on_record(this);
     let right = event::check_running(&Maps, cpu, running(this), old, || unless_idle(current, pid), pid);
+    if !right {
+        left_behind(old.pid());
+    }
     if right && kernel::MEMSTALL_SOURCE.load() == memstall_source::TASK_BIT && old.class() != 0 {
         // Without fentry a running task's stall shows at reclaim tracepoints only, and here.
         let new = Running::new(class::running(task::in_memstall_bit(current)), old.slot(), pid);

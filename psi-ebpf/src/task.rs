@@ -109,6 +109,34 @@ pub(crate) fn on_cpu(task: Object) -> bool {
     unsafe { member::<u32>(task, &kernel::TASK_ON_CPU) != 0 }
 }
 
+/// The CPU whose run queue it is on, or was on last.
+#[inline(always)]
+pub(crate) fn cpu(task: Object) -> u32 {
+    // SAFETY: a task.
+    unsafe { member(task, &kernel::TASK_CPU) }
+}
+
+/// Whether its sleep is an IO wait. Still so at its wakeup.
+#[inline(always)]
+pub(crate) fn in_iowait(task: Object) -> bool {
+    // SAFETY: a task.
+    unsafe { bit(task, &kernel::TASK_IN_IOWAIT, &kernel::TASK_IN_IOWAIT_MASK) }
+}
+
+/// Its run queue's clock, in a wakeup.
+#[inline(always)]
+pub(crate) fn queue_clock(task: Object) -> QueueClock {
+    if kernel::TASK_CFS_RQ.load() == kernel::ABSENT {
+        return QueueClock::UNKNOWN;
+    }
+    // SAFETY: a task, its cfs_rq and that one's run queue, on a kernel with these members.
+    unsafe {
+        let cfs_rq: Object = member(task, &kernel::TASK_CFS_RQ);
+        let queue: Object = member(cfs_rq, &kernel::CFS_RQ_RQ);
+        QueueClock::new(member(queue, &kernel::RQ_CLOCK), cpu(task) == current_cpu())
+    }
+}
+
 /// The kernel's own memory stall bit; false where there is none.
 #[inline(always)]
 pub(crate) fn in_memstall_bit(task: Object) -> bool {
@@ -186,8 +214,7 @@ impl event::Task for Tracked {
 
     #[inline(always)]
     fn cpu(self) -> u32 {
-        // SAFETY: a task.
-        unsafe { member(self.task, &kernel::TASK_CPU) }
+        cpu(self.task)
     }
 
     #[inline(always)]
@@ -199,10 +226,9 @@ impl event::Task for Tracked {
     /// no substitute: signals and delayed dequeue make it wrong.
     #[inline(always)]
     fn is_asleep(self) -> bool {
-        const TASK_ON_RQ_QUEUED: u32 = 1;
         // SAFETY: a task.
         let on_rq: u32 = unsafe { member(self.task, &kernel::TASK_ON_RQ) };
-        on_rq != TASK_ON_RQ_QUEUED || self.is_delayed()
+        on_rq != kernel::ON_RQ_QUEUED || self.is_delayed()
     }
 
     /// Delayed dequeue: since 6.12.
@@ -217,8 +243,7 @@ impl event::Task for Tracked {
 
     #[inline(always)]
     fn in_iowait(self) -> bool {
-        // SAFETY: a task.
-        unsafe { bit(self.task, &kernel::TASK_IN_IOWAIT, &kernel::TASK_IN_IOWAIT_MASK) }
+        in_iowait(self.task)
     }
 
     #[inline(always)]
@@ -238,19 +263,6 @@ impl event::Task for Tracked {
             memstall_source::FENTRY => self.memstall() != 0,
             memstall_source::TASK_BIT => self.in_reclaim() && in_memstall_bit(self.task),
             _ => self.in_reclaim(),
-        }
-    }
-
-    #[inline(always)]
-    fn queue_clock(self) -> QueueClock {
-        if kernel::TASK_CFS_RQ.load() == kernel::ABSENT {
-            return QueueClock::UNKNOWN;
-        }
-        // SAFETY: a task, its cfs_rq and that one's run queue, on a kernel with these members.
-        unsafe {
-            let cfs_rq: Object = member(self.task, &kernel::TASK_CFS_RQ);
-            let queue: Object = member(cfs_rq, &kernel::CFS_RQ_RQ);
-            QueueClock::new(member(queue, &kernel::RQ_CLOCK), self.cpu() == current_cpu())
         }
     }
 

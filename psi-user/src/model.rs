@@ -66,8 +66,10 @@ impl MemstallSource {
 pub struct Quality {
     /// Context switches that the kernel did not report.
     pub missed_switches: u64,
-    /// Tasks, running or not, whose recorded state was put right.
+    /// Running tasks that were put right at an interrupt.
     pub repaired: u64,
+    /// Waiting and sleeping tasks that the audit put right.
+    pub drift: u64,
     /// Events on a task for which there was no memory.
     pub storage_failures: u64,
     /// Tasks left uncounted because more than 8191 of one kind were on one CPU in one cgroup.
@@ -80,6 +82,23 @@ pub struct Quality {
     pub program_misses: u64,
     /// Readings outside of their possible range that were not used.
     pub rejected_readings: u64,
+}
+
+impl Quality {
+    /// All counters, by their names in JSON.
+    pub const fn counters(self) -> [(&'static str, u64); 9] {
+        [
+            ("missed_switches", self.missed_switches),
+            ("repaired", self.repaired),
+            ("drift", self.drift),
+            ("storage_failures", self.storage_failures),
+            ("overflows", self.overflows),
+            ("missed_irqs", self.missed_irqs),
+            ("cgroups_without_slot", self.cgroups_without_slot),
+            ("program_misses", self.program_misses),
+            ("rejected_readings", self.rejected_readings),
+        ]
+    }
 }
 
 /// One cgroup's pressure.

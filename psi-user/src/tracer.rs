@@ -246,7 +246,8 @@ impl Tracer {
         let counter = |counter| self.maps.counter(counter);
         Quality {
             missed_switches: counter(Counter::MissedSwitches),
-            repaired: counter(Counter::RepairedRunning) + counter(Counter::RepairedTasks),
+            repaired: counter(Counter::RepairedRunning),
+            drift: counter(Counter::RepairedTasks),
             storage_failures: counter(Counter::StorageFailures) - self.unseeded,
             overflows: counter(Counter::Overflows),
             missed_irqs: counter(Counter::MissedIrqs),

@@ -9,11 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
-use crate::{process, workspace::Workspace};
-
-/// The table's place in the document: what is between these is written anew.
-const BEGIN: &str = "<!-- begin: cargo xtask accuracy -->\n";
-const END: &str = "<!-- end: cargo xtask accuracy -->\n";
+use crate::{document, process, workspace::Workspace};
 
 /// The goal for cpu and io, as in tests/tests/accuracy/model.rs: % of the kernel's growth, or us, whichever is more.
 const GOAL_PERCENT: f64 = 0.5;
@@ -89,7 +85,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let table = render(&figures);
     let default = filters.is_empty().then(|| workspace.root.join("docs/accuracy.md"));
     match output.clone().or(default) {
-        Some(document) => replace(&document, &table)?,
+        Some(document) => document::replace(&document, "accuracy", &table)?,
         None => println!("{table}"),
     }
     tested
@@ -100,19 +96,6 @@ fn read(file: &Path) -> Result<Vec<Figure>> {
     text.lines()
         .map(|line| serde_json::from_str(line).with_context(|| format!("{}: not a figure: {line}", file.display())))
         .collect()
-}
-
-fn replace(document: &Path, table: &str) -> Result<()> {
-    let text = fs::read_to_string(document).with_context(|| format!("cannot read {}", document.display()))?;
-    let text = with_table(&text, table)
-        .with_context(|| format!("{} has no place for the table: {BEGIN}{END}", document.display()))?;
-    fs::write(document, text).with_context(|| format!("cannot write {}", document.display()))
-}
-
-fn with_table(document: &str, table: &str) -> Option<String> {
-    let (before, rest) = document.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}{table}{END}{after}"))
 }
 
 /// A table for each kernel, in the order of the figures.
@@ -226,13 +209,5 @@ mod tests {
             text.contains("### 6.18, 2 CPUs") && text.contains("### 6.1, 2 CPUs"),
             "{text}"
         );
-    }
-
-    #[test]
-    fn prose_around_the_table_stays() {
-        let document = format!("before\n{BEGIN}old\n{END}after\n");
-        let new = with_table(&document, "new\n");
-        assert_eq!(new, Some(format!("before\n{BEGIN}new\n{END}after\n")));
-        assert_eq!(with_table("no place", "new\n"), None);
     }
 }

@@ -1,10 +1,12 @@
 //! `cargo xtask`: everything psitrace needs beyond plain `cargo build` and `cargo test`.
 
 mod accuracy;
+mod document;
 mod ebpf;
 mod object_file;
 mod process;
 mod setup;
+mod soak;
 mod staleness;
 mod summary;
 mod test;
@@ -30,6 +32,8 @@ enum Command {
     Vm(vm::Options),
     /// Measure psitrace beside the kernel's own PSI, and write the table in docs/accuracy.md.
     Accuracy(accuracy::Options),
+    /// Run psitrace for an hour under loads that come and go, and write the table in docs/accuracy.md.
+    Soak(soak::Options),
     /// Run every check and test: lints, unit tests, kernel tests, guests.
     Test(test::Options),
 }
@@ -51,6 +55,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Ebpf(options) => ebpf::run(&workspace, options).map(|()| ExitCode::SUCCESS),
         Command::Vm(options) => vm::run(&workspace, options).map(Counts::exit_code),
         Command::Accuracy(options) => accuracy::run(&workspace, options).map(|()| ExitCode::SUCCESS),
+        Command::Soak(options) => soak::run(&workspace, options).map(|()| ExitCode::SUCCESS),
         Command::Test(options) => Ok(test::run(&workspace, options)),
     }
 }

@@ -209,6 +209,26 @@ fn an_interrupt_repairs_the_running_task() {
     assert_eq!(wrong_counts(&kernel, &tracer, 1), None);
 }
 
+/// Noticing that a switch was lost tells what the task that left does since, without a walk.
+#[test]
+fn a_task_left_behind_is_put_down_as_it_is() {
+    for leave in [Leave::Preempted, Leave::Waits, Leave::Sleeps] {
+        let (mut kernel, mut tracer) = machine(2);
+        kernel.switch(0, Leave::Preempted, Some(1), &mut tracer);
+        kernel.switch(0, leave, Some(2), &mut lose(&mut tracer));
+        kernel.tick(0, &mut tracer);
+        tracer.left_behind(&kernel.tasks[&1]);
+        assert_eq!(wrong_counts(&kernel, &tracer, 1), None, "after {leave:?}");
+        // Not while it runs.
+        kernel.switch(0, Leave::Sleeps, None, &mut tracer);
+        if leave == Leave::Preempted {
+            kernel.switch(0, Leave::Preempted, Some(1), &mut tracer);
+            tracer.left_behind(&kernel.tasks[&1]);
+        }
+        assert_eq!(wrong_counts(&kernel, &tracer, 1), None, "later, after {leave:?}");
+    }
+}
+
 #[test]
 fn two_walks_repair_a_lost_sleep() {
     let (mut kernel, mut tracer) = machine(2);

@@ -196,10 +196,6 @@ impl<'a> event::Task for Tracked<'a> {
         self.task.sched_delayed
     }
 
-    fn queue_clock(self) -> QueueClock {
-        QueueClock::UNKNOWN
-    }
-
     fn in_iowait(self) -> bool {
         self.task.psi.in_iowait
     }
@@ -269,6 +265,11 @@ impl Tracer {
         account::walk(&&*self.memory, cpu as u32, slot as u32, delta, Stamp::UNREAD);
     }
 
+    /// The task's last switch was lost, and that has been noticed.
+    pub(crate) fn left_behind(&self, task: &Task) {
+        event::left_behind(&&*self.memory, self.track(task));
+    }
+
     /// Where storage can be created, that is, everywhere on newer kernels.
     fn create(&mut self, task: &Task) {
         self.storage.entry(task.pid).or_default();
@@ -317,7 +318,7 @@ impl Hooks for Tracer {
     fn wakeup(&mut self, task: &Task) {
         if !task.on_cpu {
             self.create(task);
-            self.event(|memory| event::woken(memory, self.track(task)));
+            self.event(|memory| event::woken(memory, self.track(task), Stamp::UNREAD));
         }
     }
 
@@ -336,10 +337,9 @@ impl Hooks for Tracer {
                 memory,
                 cpu as u32,
                 Word(&self.running[cpu]),
-                prev.map(|task| self.track(task)),
-                pid(prev),
-                next.map(|task| self.track(task)),
-                pid(next),
+                (prev.map(|task| self.track(task)), pid(prev)),
+                (next.map(|task| self.track(task)), pid(next)),
+                Stamp::UNREAD,
             );
         });
     }

@@ -9,7 +9,6 @@ use loom::sync::atomic::{
 use psi_common::{
     account::{Stamp, walk},
     event,
-    queue_clock::QueueClock,
     word::{Parked, Running, class, contribution},
 };
 
@@ -67,10 +66,6 @@ impl<'a> event::Task for Tracked<'a> {
 
     fn is_delayed(self) -> bool {
         false
-    }
-
-    fn queue_clock(self) -> QueueClock {
-        QueueClock::UNKNOWN
     }
 
     fn in_iowait(self) -> bool {
@@ -142,7 +137,14 @@ impl Machine {
 
     fn switch(&self, cpu: u32, prev: Option<Tracked<'_>>, next: Option<Tracked<'_>>) {
         let pid = |task: Option<Tracked<'_>>| task.map_or(0, |_| PID);
-        event::switched(&&self.memory, cpu, self.running(cpu), prev, pid(prev), next, pid(next));
+        event::switched(
+            &&self.memory,
+            cpu,
+            self.running(cpu),
+            (prev, pid(prev)),
+            (next, pid(next)),
+            Stamp::UNREAD,
+        );
     }
 
     /// The task is what its CPU runs next.
@@ -163,7 +165,7 @@ impl Machine {
 
     pub(crate) fn wake(&self) {
         self.task.on_rq.store(ON_RQ_QUEUED, Release);
-        event::woken(&&self.memory, Tracked(&self.task));
+        event::woken(&&self.memory, Tracked(&self.task), Stamp::UNREAD);
     }
 
     /// A sleeping task is about to be woken on another CPU.

@@ -300,18 +300,11 @@ fn table(comparison: &Comparison, woken: Woken) -> String {
         .source
         .memstall
         .map_or("not measured", |source| source.name());
-    let Quality {
-        missed_switches,
-        repaired,
-        storage_failures,
-        program_misses,
-        rejected_readings,
-        ..
-    } = comparison.quality;
-    let _ = writeln!(
-        text,
-        "memory from {memstall}; missed switches {missed_switches}, repaired {repaired}, storage failures \
-         {storage_failures}, program misses {program_misses}, rejected readings {rejected_readings}"
-    );
+    let counters = comparison.quality.counters();
+    let quality: Vec<String> = counters
+        .iter()
+        .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
+        .collect();
+    let _ = writeln!(text, "memory from {memstall}; {}", quality.join(", "));
     text
 }

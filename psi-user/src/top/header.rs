@@ -84,6 +84,7 @@ pub(super) fn quality(quality: &Quality, palette: Palette, columns: usize) -> Li
     let Quality {
         missed_switches,
         repaired,
+        drift,
         storage_failures,
         overflows,
         missed_irqs,
@@ -94,6 +95,7 @@ pub(super) fn quality(quality: &Quality, palette: Palette, columns: usize) -> Li
     let always = [
         ("missed", missed_switches),
         ("repaired", repaired),
+        ("drift", drift),
         ("storage failures", storage_failures),
         ("without slot", cgroups_without_slot),
         ("program misses", program_misses),
@@ -229,7 +231,7 @@ mod tests {
         let calm = quality(&Quality::default(), palette, 80);
         assert_eq!(
             calm.to_string(),
-            "missed 0  repaired 0  storage failures 0  without slot 0  program misses 0"
+            "missed 0  repaired 0  drift 0  storage failures 0  without slot 0"
         );
         let missed = Quality {
             program_misses: 3,

@@ -203,7 +203,7 @@ mod tests {
             [
                 &format!("{NAME}  03:04:05 UTC  v2  5 cgroups  every 1 s  avg10  sort cpu some"),
                 "memory: fentry  irq: softirq irq_handler",
-                "missed 0  repaired 0  storage failures 0  without slot 0  program misses 0",
+                "missed 0  repaired 0  drift 0  storage failures 0  without slot 0",
                 "                             ──── cpu ────  ──── mem ────  ──── io ─────   irq ─",
                 "cgroup                        ▼some   full    some   full    some   full    full",
                 "system                        12.50   6.25    0.00   0.00    0.00   0.00    0.00",

@@ -27,8 +27,6 @@ pub(crate) struct Place {
     /// The workload's own cgroup.
     pub(crate) own: Cgroup,
     pub(crate) parent: Cgroup,
-    /// Whether the root's figures have to be right, too.
-    pub(crate) holds_root: bool,
     pub(crate) session: Session,
 }
 
@@ -52,7 +50,6 @@ impl Place {
         Some(Self {
             own: parent.child("own"),
             parent,
-            holds_root: true,
             session,
         })
     }
@@ -181,7 +178,7 @@ impl Place {
             }),
             text,
             is_beyond_goal: difference_us.abs() > goal_us(kernel_us),
-            is_wrong: difference_us.abs() > allowed_us && (self.holds_root || cgroup != "root"),
+            is_wrong: difference_us.abs() > allowed_us,
         }
     }
 }

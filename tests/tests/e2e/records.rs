@@ -49,6 +49,7 @@ fn records_have_all_documented_fields() {
             &[
                 "missed_switches",
                 "repaired",
+                "drift",
                 "storage_failures",
                 "overflows",
                 "missed_irqs",
