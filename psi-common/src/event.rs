@@ -72,18 +72,19 @@ where
     T: Task<Cell = C>,
 {
     let old = put_on_cpu(records, cpu, running, prev, next, stamp);
-    if old.is_known() && old.pid() != prev_pid {
-        records.count(Counter::MissedSwitches);
-        return Some(old.pid());
+    if !old.is_known() || old.pid() == prev_pid {
+        return None;
     }
-    None
+    records.count(Counter::MissedSwitches);
+    // What runs next is not left behind; that it is on the CPU the kernel notes only after this.
+    (old.pid() != next.1).then_some(old.pid())
 }
 
 /// A CPU turned out to run another task than `task`, which was on record: its last switch was lost, so what it does
 /// since is not known.
 #[inline(always)]
 pub fn left_behind<R: Records, T: Task>(records: &R, task: T) {
-    // Or it runs elsewhere, and that CPU knows. A benign race: if it runs there since this look, its next switch tells.
+    // Or it runs elsewhere, and that CPU knows. A benign race with its switch there: its next one puts it right.
     if task.parked_now() == Parked::ON_CPU && !task.on_cpu() {
         park_if(records, task.parked(), Parked::ON_CPU, stopped(task, task.cpu()));
     }

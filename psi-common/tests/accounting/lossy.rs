@@ -230,6 +230,22 @@ fn a_task_left_behind_is_put_down_as_it_is() {
 }
 
 #[test]
+fn what_runs_next_is_not_left_behind() {
+    let (mut kernel, mut tracer) = machine(2);
+    kernel.switch(0, Leave::Preempted, Some(1), &mut tracer);
+    kernel.switch(0, Leave::Preempted, Some(2), &mut lose(&mut tracer));
+    kernel.switch(0, Leave::Preempted, Some(1), &mut tracer);
+    assert_eq!(
+        tracer.left,
+        [None, None, None],
+        "a switch that told of another than was on record, by pid"
+    );
+    kernel.switch(0, Leave::Preempted, Some(2), &mut lose(&mut tracer));
+    kernel.switch(0, Leave::Preempted, None, &mut tracer);
+    assert_eq!(tracer.left[2..], [Some(1)]);
+}
+
+#[test]
 fn two_walks_repair_a_lost_sleep() {
     let (mut kernel, mut tracer) = machine(2);
     kernel.switch(0, Leave::Preempted, Some(1), &mut tracer);

@@ -163,6 +163,8 @@ pub(crate) struct Tracer {
     pub(crate) running: Vec<Cell<u64>>,
     pub(crate) storage: HashMap<u32, Storage>,
     source: Source,
+    /// What each switch told of a task left behind.
+    pub(crate) left: Vec<Option<u32>>,
 }
 
 /// A task as an event sees it.
@@ -250,6 +252,7 @@ impl Tracer {
             running: vec![Cell::new(0); cpus],
             storage: HashMap::new(),
             source,
+            left: Vec::new(),
         }
     }
 
@@ -332,7 +335,7 @@ impl Hooks for Tracer {
             self.create(task);
         }
         let pid = |task: Option<&Task>| task.map_or(0, |task| task.pid);
-        self.event(|memory| {
+        let left = self.event(|memory| {
             event::switched(
                 memory,
                 cpu as u32,
@@ -340,8 +343,9 @@ impl Hooks for Tracer {
                 (prev.map(|task| self.track(task)), pid(prev)),
                 (next.map(|task| self.track(task)), pid(next)),
                 Stamp::UNREAD,
-            );
+            )
         });
+        self.left.push(left);
     }
 
     fn memstall(&mut self, task: &Task, enter: bool, flags: u64) {
