@@ -11,7 +11,7 @@ use rustix::{
     process::setpriority_process,
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tests::{bpf_ids::Ids, machine};
 
 use crate::{arithmetic, comparison, kernel_log::KernelLog, stay_on, whole};
@@ -38,6 +38,23 @@ impl Guest {
         self.rows.push(format!(
             "row {workload} | {figure} | {reference} | {ours} | {difference}"
         ));
+    }
+
+    /// A figure of psitrace and the kernel's own, as `cargo xtask vm --table` collects them.
+    pub(crate) fn accuracy(&mut self, workload: &str, comparison: &Value, row: &Value) {
+        let uname = rustix::system::uname();
+        let figures = json!({
+            "kernel": uname.release().to_string_lossy(),
+            "cpus": machine::cpus().len(),
+            "workload": workload,
+            "cgroup": comparison["cgroup"],
+            "resource": row["resource"],
+            "kind": row["kind"],
+            "kernel_us": row["kernel_us"],
+            "psitrace_us": row["psitrace_us"],
+            "seconds": comparison["interval_ns"].as_f64().unwrap_or_default() / 1e9,
+        });
+        self.rows.push(format!("ACCURACY {figures}"));
     }
 
     /// Prints what was missed or repaired in one run, and keeps it for [`whole::quality`].
@@ -110,7 +127,7 @@ pub(crate) fn run() -> usize {
     let command_line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
     let mut guest = Guest {
         has_psi: !command_line.split_whitespace().any(|word| word == "psi=0"),
-        disk: "/dev/nvme0n1",
+        disk: "/dev/vda",
         log: KernelLog::from_now_on(),
         ids: Ids::of_kernel(),
         quality: Vec::new(),
