@@ -12,6 +12,10 @@ pub(crate) struct Report {
     pub(crate) counts: Counts,
     /// Figures, as the cells of a Markdown table without its outer bars.
     pub(crate) rows: Vec<String>,
+    /// psitrace's figures beside the kernel's, one JSON object each.
+    pub(crate) accuracy: Vec<String>,
+    /// What was wrong with the guest as a whole.
+    pub(crate) complaint: Option<String>,
     last_lines: VecDeque<String>,
 }
 
@@ -22,11 +26,15 @@ impl Report {
         let Self {
             counts,
             rows,
+            accuracy,
             last_lines,
+            ..
         } = self;
-        if let Some(row) = line.strip_prefix("row ") {
-            rows.push(row.to_owned());
-            return None;
+        for (prefix, lines) in [("row ", rows), ("ACCURACY ", accuracy)] {
+            if let Some(figures) = line.strip_prefix(prefix) {
+                lines.push(figures.to_owned());
+                return None;
+            }
         }
         last_lines.truncate(LAST_LINES - 1);
         last_lines.push_front(line.to_owned());
@@ -40,28 +48,24 @@ impl Report {
         Some(line)
     }
 
-    /// Takes the exit status into account. Returns a complaint if the guest did not come to its own end.
-    pub(crate) fn end(&mut self, status: ExitStatus) -> Option<String> {
-        let counts = &mut self.counts;
-        match End::of(status) {
-            End::Told(failed) => {
-                // The console may have lost a line, to a message of the kernel in its middle.
-                counts.failed = failed;
-                if counts.passed + failed > 0 {
-                    return None;
-                }
-                counts.failed = 1;
-                Some("no test ran".to_owned())
-            }
-            end => {
-                counts.failed += 1;
-                Some(match end {
-                    End::Hung => "it hung and was killed".to_owned(),
-                    End::Panicked => "it panicked, or powered off before its tests were over".to_owned(),
-                    _ => format!("QEMU failed ({status})"),
-                })
+    /// Takes the exit status into account: a guest that did not come to its own end has failed.
+    pub(crate) fn end(&mut self, status: ExitStatus) {
+        let Self { counts, complaint, .. } = self;
+        let end = End::of(status);
+        if let End::Told(failed) = end {
+            // The console may have lost a line, to a message of the kernel in its middle.
+            counts.failed = failed;
+            if counts.passed + failed > 0 {
+                return;
             }
         }
+        counts.failed += 1;
+        *complaint = Some(match end {
+            End::Told(_) => "no test ran".to_owned(),
+            End::Hung => "the guest hung and was killed".to_owned(),
+            End::Panicked => "the guest panicked, or powered off before its tests were over".to_owned(),
+            End::Failed => format!("QEMU failed ({status})"),
+        });
     }
 
     /// The end of the console's output.
@@ -119,6 +123,7 @@ mod tests {
         let shown: Vec<_> = [
             "ok a (3 s)\r",
             "row w | cpu some | 1 | 2 | 3",
+            "ACCURACY {\"cpus\":2}\r",
             "[ 1.0] noise",
             "FAIL b: no",
         ]
@@ -131,7 +136,9 @@ mod tests {
             report.last_lines().collect::<Vec<_>>(),
             ["ok a (3 s)", "[ 1.0] noise", "FAIL b: no"]
         );
-        assert_eq!(report.end(exited(35)), None);
+        assert_eq!(report.accuracy, ["{\"cpus\":2}"]);
+        report.end(exited(35));
+        assert_eq!(report.complaint, None);
         assert_eq!((report.counts.passed, report.counts.failed), (1, 1));
     }
 
@@ -139,8 +146,12 @@ mod tests {
     fn a_guest_that_ends_otherwise_has_failed() {
         let mut report = Report::default();
         report.line("ok a");
-        assert!(report.end(exited(0)).is_some());
+        report.end(exited(0));
+        assert!(report.complaint.is_some());
         assert_eq!((report.counts.passed, report.counts.failed), (1, 1));
-        assert!(Report::default().end(exited(33)).is_some());
+        let mut silent = Report::default();
+        silent.end(exited(33));
+        assert!(silent.complaint.is_some());
+        assert_eq!(silent.counts.failed, 1);
     }
 }
