@@ -156,16 +156,16 @@ fn append(file: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// What is booted: each kernel with PSI; one without; one with many CPUs.
+/// What is booted: each kernel with PSI; one without; one with many CPUs. What takes longest comes first.
 fn matrix(options: &Options) -> Vec<(Wanted, Machine)> {
     let Options { kernel, cpus, psi, .. } = options;
     if kernel.is_empty() && cpus.is_none() && psi.is_none() {
         return [
-            ("6.1", "cloud", 2, true),
-            ("6.12", "cloud", 2, true),
-            ("6.12", "cloud", 2, false),
             ("6.12", "rt", 2, true),
             ("6.12", "cloud", 32, true),
+            ("6.12", "cloud", 2, false),
+            ("6.12", "cloud", 2, true),
+            ("6.1", "cloud", 2, true),
         ]
         .map(|(series, flavour, cpus, has_psi)| (Wanted::new(series, flavour), Machine { cpus, has_psi }))
         .to_vec();
