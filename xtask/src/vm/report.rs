@@ -4,7 +4,8 @@ use std::{collections::VecDeque, process::ExitStatus, time::Duration};
 
 use crate::summary::Counts;
 
-const LAST_LINES: usize = 30;
+/// A panic's registers and stack, and what was before.
+const LAST_LINES: usize = 40;
 
 /// Fed with a guest's console, line by line.
 #[derive(Debug, Default)]

@@ -18,8 +18,10 @@ use crate::{
 
 /// What may differ, in % of the time.
 const POINTS: f64 = 2.0;
-/// What a load must reach to prove anything, in % of the time.
+/// What a load must reach to prove anything, in % of the time. What a read takes, beside what it costs, is the host's
+/// business.
 const PRESSURE: f64 = 10.0;
+const IO_PRESSURE: f64 = 4.0;
 
 /// Three tasks share a CPU: two in `a`, one in `b`.
 pub(crate) fn spinners(guest: &mut Guest) {
@@ -96,7 +98,7 @@ pub(crate) fn io(guest: &mut Guest) {
     for kind in ["some", "full"] {
         let seen = measured.growth(&cgroup, "io", kind);
         figures.near(&format!("io {kind}"), seen, measured.asleep(), POINTS);
-        figures.between(&format!("io {kind}, at all"), seen, PRESSURE, 100.0);
+        figures.between(&format!("io {kind}, at all"), seen, IO_PRESSURE, 100.0);
     }
     figures.finish();
 }
