@@ -21,7 +21,7 @@ const POINTS: f64 = 2.0;
 /// What a load must reach to prove anything, in % of the time. What a read takes, beside what it costs, is the host's
 /// business.
 const PRESSURE: f64 = 10.0;
-const IO_PRESSURE: f64 = 4.0;
+const IO_PRESSURE: f64 = 2.5;
 
 /// Three tasks share a CPU: two in `a`, one in `b`.
 pub(crate) fn spinners(guest: &mut Guest) {
