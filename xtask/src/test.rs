@@ -24,16 +24,23 @@ pub(crate) struct Options {
     /// Take the machine as it is.
     #[arg(long)]
     no_setup: bool,
-    /// Boot other kernels too, in QEMU: about ten minutes more.
+    /// Boot no other kernels in QEMU, which takes about ten minutes.
     #[arg(long)]
-    vm: bool,
-    /// Run only tests whose name contains one of these.
+    no_vm: bool,
+    /// Run only tests whose name contains one of these, and boot no other kernels.
     #[arg(value_name = "FILTER")]
     filters: Vec<String>,
 }
 
+impl Options {
+    /// Guests run all of their tests or none.
+    fn wants_guests(&self) -> bool {
+        !self.no_vm && self.filters.is_empty()
+    }
+}
+
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
-    let Options { no_setup, vm, filters } = options;
+    let Options { no_setup, filters, .. } = options;
     let mut report = Report::default();
 
     if !no_setup {
@@ -72,7 +79,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
             report.tests(name, || kernel_tests(workspace, object.map(AsRef::as_ref), filters));
         }
     }
-    if *vm {
+    if options.wants_guests() {
         match vm::obstacle() {
             Some(obstacle) => report.skip(GUESTS, &obstacle),
             None => report.guests(workspace),
@@ -256,4 +263,30 @@ fn stream(command: &mut Command, parser: &mut Parser) -> Result<()> {
         bail!("cargo test failed ({status})");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    #[test]
+    fn guests_are_part_of_a_whole_run() {
+        for (arguments, expected) in [
+            (&["test"][..], true),
+            (&["test", "--no-setup"], true),
+            (&["test", "--no-vm"], false),
+            (&["test", "wakeups"], false),
+        ] {
+            let Cli { options } = Cli::parse_from(arguments);
+            assert_eq!(options.wants_guests(), expected, "{arguments:?}");
+        }
+    }
 }

@@ -101,20 +101,22 @@ impl Kernel {
 
     /// What the kernel must load for its disk: names and contents, what others need first.
     pub(crate) fn disk_modules(&self) -> Result<Vec<(String, Vec<u8>)>> {
-        const DRIVER: &str = "nvme";
+        const DRIVERS: [(&str, &str); 2] = [("CONFIG_VIRTIO_PCI", "virtio_pci"), ("CONFIG_VIRTIO_BLK", "virtio_blk")];
         let Self { release, root, .. } = self;
         let config = root.join("boot").join(format!("config-{release}"));
         let config = fs::read_to_string(&config).with_context(|| format!("cannot read {}", config.display()))?;
-        if config.lines().any(|line| line == "CONFIG_BLK_DEV_NVME=y") {
-            return Ok(Vec::new());
-        }
         let mut files = BTreeMap::new();
         // Where /lib is /usr/lib packages may have either.
         for lib in ["lib", "usr/lib"] {
             find_modules(&root.join(lib).join("modules").join(release), &mut files);
         }
         let mut modules = Vec::new();
-        add_module(DRIVER, &files, &mut modules)?;
+        for (option, driver) in DRIVERS {
+            let built_in = format!("{option}=y");
+            if !config.lines().any(|line| line == built_in) {
+                add_module(driver, &files, &mut modules)?;
+            }
+        }
         Ok(modules)
     }
 }

@@ -1,10 +1,11 @@
 //! What a guest tells: a line for each test on its console, and QEMU's exit status.
 
-use std::{collections::VecDeque, os::unix::process::ExitStatusExt as _, process::ExitStatus};
+use std::{collections::VecDeque, process::ExitStatus, time::Duration};
 
 use crate::summary::Counts;
 
-const LAST_LINES: usize = 30;
+/// A panic's registers and stack, and what was before.
+const LAST_LINES: usize = 40;
 
 /// Fed with a guest's console, line by line.
 #[derive(Debug, Default)]
@@ -12,6 +13,10 @@ pub(crate) struct Report {
     pub(crate) counts: Counts,
     /// Figures, as the cells of a Markdown table without its outer bars.
     pub(crate) rows: Vec<String>,
+    /// psitrace's figures beside the kernel's, one JSON object each.
+    pub(crate) accuracy: Vec<String>,
+    /// What was wrong with the guest as a whole.
+    pub(crate) complaint: Option<String>,
     last_lines: VecDeque<String>,
 }
 
@@ -22,11 +27,15 @@ impl Report {
         let Self {
             counts,
             rows,
+            accuracy,
             last_lines,
+            ..
         } = self;
-        if let Some(row) = line.strip_prefix("row ") {
-            rows.push(row.to_owned());
-            return None;
+        for (prefix, lines) in [("row ", rows), ("ACCURACY ", accuracy)] {
+            if let Some(figures) = line.strip_prefix(prefix) {
+                lines.push(figures.to_owned());
+                return None;
+            }
         }
         last_lines.truncate(LAST_LINES - 1);
         last_lines.push_front(line.to_owned());
@@ -34,34 +43,38 @@ impl Report {
             counts.passed += 1;
         } else if line.starts_with("FAIL ") {
             counts.failed += 1;
-        } else if !line.starts_with("again ") {
+        } else {
             return None;
         }
         Some(line)
     }
 
-    /// Takes the exit status into account. Returns a complaint if the guest did not come to its own end.
-    pub(crate) fn end(&mut self, status: ExitStatus) -> Option<String> {
-        let counts = &mut self.counts;
-        match End::of(status) {
-            End::Told(failed) => {
-                // The console may have lost a line, to a message of the kernel in its middle.
-                counts.failed = failed;
-                if counts.passed + failed > 0 {
-                    return None;
-                }
-                counts.failed = 1;
-                Some("no test ran".to_owned())
-            }
-            end => {
-                counts.failed += 1;
-                Some(match end {
-                    End::Hung => "it hung and was killed".to_owned(),
-                    End::Panicked => "it panicked, or powered off before its tests were over".to_owned(),
-                    _ => format!("QEMU failed ({status})"),
-                })
+    /// It was killed, since no test ended for so long.
+    pub(crate) fn hang(&mut self, patience: Duration) {
+        self.counts.failed += 1;
+        self.complaint = Some(format!(
+            "the guest hung: no test ended for {} s; it was killed",
+            patience.as_secs()
+        ));
+    }
+
+    /// Takes the exit status into account: a guest that did not come to its own end has failed.
+    pub(crate) fn end(&mut self, status: ExitStatus) {
+        let Self { counts, complaint, .. } = self;
+        let end = End::of(status);
+        if let End::Told(failed) = end {
+            // The console may have lost a line, to a message of the kernel in its middle.
+            counts.failed = failed;
+            if counts.passed + failed > 0 {
+                return;
             }
         }
+        counts.failed += 1;
+        *complaint = Some(match end {
+            End::Told(_) => "no test ran".to_owned(),
+            End::Panicked => "the guest panicked, or powered off before its tests were over".to_owned(),
+            End::Failed => format!("QEMU failed ({status})"),
+        });
     }
 
     /// The end of the console's output.
@@ -75,7 +88,6 @@ enum End {
     /// By its own word, with so many tests failed.
     Told(usize),
     Panicked,
-    Hung,
     /// QEMU's own failure.
     Failed,
 }
@@ -84,13 +96,9 @@ impl End {
     /// psi-guest writes 16 plus the number of failures, of which QEMU makes 2n + 1. A panic is a reset is a 0.
     fn of(status: ExitStatus) -> Self {
         const PASSED: i32 = 2 * 16 + 1;
-        const KILLED_BY_TIMEOUT: i32 = 128 + 9;
-        const KILL: i32 = 9;
         match status.code() {
             Some(0) => Self::Panicked,
-            Some(KILLED_BY_TIMEOUT) => Self::Hung,
             Some(code) if code >= PASSED && (code - PASSED) % 2 == 0 => Self::Told(((code - PASSED) / 2) as usize),
-            None if status.signal() == Some(KILL) => Self::Hung,
             _ => Self::Failed,
         }
     }
@@ -98,6 +106,8 @@ impl End {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
     use super::*;
 
     fn exited(code: i32) -> ExitStatus {
@@ -110,7 +120,7 @@ mod tests {
         assert_eq!(End::of(exited(37)), End::Told(2));
         assert_eq!(End::of(exited(0)), End::Panicked);
         assert_eq!(End::of(exited(1)), End::Failed);
-        assert_eq!(End::of(ExitStatus::from_raw(9)), End::Hung);
+        assert_eq!(End::of(ExitStatus::from_raw(9)), End::Failed);
     }
 
     #[test]
@@ -119,6 +129,7 @@ mod tests {
         let shown: Vec<_> = [
             "ok a (3 s)\r",
             "row w | cpu some | 1 | 2 | 3",
+            "ACCURACY {\"cpus\":2}\r",
             "[ 1.0] noise",
             "FAIL b: no",
         ]
@@ -131,7 +142,9 @@ mod tests {
             report.last_lines().collect::<Vec<_>>(),
             ["ok a (3 s)", "[ 1.0] noise", "FAIL b: no"]
         );
-        assert_eq!(report.end(exited(35)), None);
+        assert_eq!(report.accuracy, ["{\"cpus\":2}"]);
+        report.end(exited(35));
+        assert_eq!(report.complaint, None);
         assert_eq!((report.counts.passed, report.counts.failed), (1, 1));
     }
 
@@ -139,8 +152,12 @@ mod tests {
     fn a_guest_that_ends_otherwise_has_failed() {
         let mut report = Report::default();
         report.line("ok a");
-        assert!(report.end(exited(0)).is_some());
+        report.end(exited(0));
+        assert!(report.complaint.is_some());
         assert_eq!((report.counts.passed, report.counts.failed), (1, 1));
-        assert!(Report::default().end(exited(33)).is_some());
+        let mut silent = Report::default();
+        silent.end(exited(33));
+        assert!(silent.complaint.is_some());
+        assert_eq!(silent.counts.failed, 1);
     }
 }

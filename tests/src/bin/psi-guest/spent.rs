@@ -18,6 +18,8 @@ pub(crate) struct Spent {
     pub(crate) asleep: Duration,
     /// Running its own code.
     pub(crate) in_user_space: Duration,
+    /// How often it began to run.
+    pub(crate) runs: u64,
 }
 
 /// A task's clocks at one moment.
@@ -27,6 +29,7 @@ pub(crate) struct Clocks {
     running: Duration,
     waiting: Duration,
     in_user_space: Duration,
+    runs: u64,
 }
 
 impl Clocks {
@@ -42,9 +45,10 @@ impl Clocks {
         let schedstat = fs::read_to_string(format!("{tasks}/{newest}/schedstat")).expect("the thread runs");
         let mut numbers = schedstat
             .split_whitespace()
-            .map(|number| number.parse().expect("a number"));
-        let mut next = || Duration::from_nanos(numbers.next().expect("running and waiting time"));
-        let (running, waiting) = (next(), next());
+            .map(|number| number.parse::<u64>().expect("a number"));
+        let mut next = || numbers.next().expect("running and waiting time, and how often it ran");
+        let (running, waiting) = (Duration::from_nanos(next()), Duration::from_nanos(next()));
+        let runs = next();
 
         let stat = fs::read_to_string(format!("{tasks}/{newest}/stat")).expect("the thread runs");
         // The name, in parentheses, may hold anything; utime is the 12th field after it.
@@ -60,6 +64,7 @@ impl Clocks {
             running,
             waiting,
             in_user_space,
+            runs,
         }
     }
 
@@ -73,6 +78,7 @@ impl Clocks {
             waiting,
             asleep: elapsed.saturating_sub(running).saturating_sub(waiting),
             in_user_space: later.in_user_space.saturating_sub(self.in_user_space),
+            runs: later.runs.saturating_sub(self.runs),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    hint::spin_loop,
     io::{self, Read as _, Write as _},
     process::{Child, Command, Stdio},
 };
@@ -38,10 +39,14 @@ pub(crate) fn pong(serve: bool) -> io::Result<()> {
     let (mut reader, mut writer) = (io::stdin().lock(), unbuffered()?);
     if serve {
         writer.write_all(&ball)?;
+        // For an emulator that runs one CPU at a time: the others' turn.
+        spin_loop();
     }
     loop {
         reader.read_exact(&mut ball)?;
         writer.write_all(&ball)?;
+        // For an emulator that runs one CPU at a time: the others' turn.
+        spin_loop();
     }
 }
 
