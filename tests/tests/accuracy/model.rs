@@ -14,7 +14,7 @@ const MISSED_TICKS: f64 = 0.25;
 /// tasks want: the sleep reads longer, the wait for the CPU after it shorter.
 const REQUEST_US: f64 = 1.0;
 /// Any context switch may shift the ends of a wait by this much, us.
-const SWITCH_US: f64 = 0.02;
+const SWITCH_US: f64 = 0.04;
 
 /// What happened on the whole machine during a comparison, as far as it makes figures differ.
 #[derive(Clone, Copy, Debug)]
