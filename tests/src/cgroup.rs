@@ -11,7 +11,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{PATIENCE, machine};
+use crate::{PATIENCE, eventually, machine};
 
 /// A cgroup of a test.
 #[derive(Debug)]
@@ -82,6 +82,15 @@ impl Cgroup {
     pub fn enter(&self, pid: u32) {
         fs::write(self.dir().join("cgroup.procs"), pid.to_string())
             .unwrap_or_else(|error| panic!("moving {pid} to {}: {error}", self.path));
+    }
+
+    /// Waits until no task is in it or below: a killed one needs the CPU once more to go.
+    pub fn wait_until_empty(&self) {
+        let is_empty = || {
+            let events = fs::read_to_string(self.dir().join("cgroup.events")).expect("the cgroup exists");
+            events.lines().any(|line| line == "populated 0").then_some(())
+        };
+        eventually("the cgroup's tasks are gone", PATIENCE, is_empty);
     }
 
     /// Makes it one that takes single threads of processes that are in its parent. Says whether the kernel lets it.

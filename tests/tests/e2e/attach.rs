@@ -128,6 +128,7 @@ fn nothing_stays_counted_when_the_load_is_gone() {
     let mut dump = Dump::start(&["--interval", "200ms", "--cgroup", cgroup.path()]);
     dump.fresh_after(10);
     drop((pipes, processes, waiter));
+    cgroup.wait_until_empty();
     // More than the 2 s that the kernel sums up at a time.
     let before = dump.fresh_after(15);
     let after = dump.fresh_after(5);

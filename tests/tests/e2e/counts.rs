@@ -33,6 +33,7 @@ fn nothing_is_counted_once_all_tasks_are_gone() {
         })
     });
     drop((early, late));
+    outer.wait_until_empty();
     let none = serde_json::json!({
         "waiting": 0, "iowait": 0, "memstall": 0, "productive": 0, "running": 0, "running_memstall": 0
     });
