@@ -156,7 +156,7 @@ pub fn forked<R: Records, T: Task>(records: &R, child: T) {
 pub fn freed<R: Records, T: Task>(records: &R, task: T) {
     if task.parked_now().class() != 0 {
         park(records, task.parked(), Parked::NOTHING, Stamp::UNREAD);
-        records.count(Counter::RepairedTasks);
+        records.count(Counter::RepairedRunning);
     }
 }
 

@@ -114,7 +114,8 @@ pub mod irq_kind {
 pub enum Counter {
     /// `sched_switch` events that told of a running task other than the one on record: an earlier event was lost.
     MissedSwitches = 0,
-    /// Running tasks put right at an interrupt.
+    /// Tasks put right by an event of their own or of their CPU: running ones at an interrupt, dead ones when they are
+    /// freed.
     RepairedRunning = 1,
     /// Waiting or sleeping tasks put right by the audit.
     RepairedTasks = 2,
@@ -150,6 +151,10 @@ pub struct Cgroup {
 
 /// The slot of no cgroup.
 pub const NO_SLOT: u32 = u32::MAX;
+
+/// Cgroups without a slot whose ancestor is remembered by id, so that `CGROUP_IDS` always has room for those with one. The
+/// rest is found by walking up at each new task.
+pub const EXTRA_IDS: u32 = 4096;
 
 /// Set in a value of the map `CGROUP_IDS` when the slot belongs to an ancestor.
 pub const ANCESTORS_SLOT: u32 = 1 << 31;

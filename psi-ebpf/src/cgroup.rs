@@ -4,7 +4,7 @@ use core::intrinsics::{AtomicOrdering::SeqCst, atomic_xadd, atomic_xchg};
 use core::ptr;
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
-use psi_common::layout::{ANCESTORS_SLOT, Counter, MAX_LEVEL, Shared, Task, slot_state};
+use psi_common::layout::{ANCESTORS_SLOT, Counter, EXTRA_IDS, MAX_LEVEL, Shared, Task, slot_state};
 
 use crate::{
     kernel::{self, Object, member},
@@ -129,7 +129,9 @@ pub(crate) fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
         } else {
             None
         };
-        let value = match slot {
+        // Without an id there the cgroup is found through its ancestors; but its release finds nothing then, so nothing may
+        // be taken or counted for it.
+        match slot {
             Some(slot) => {
                 let Some(entry) = CGROUPS.get_ptr_mut(slot) else {
                     return 0;
@@ -137,16 +139,22 @@ pub(crate) fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
                 (*entry).id = id;
                 (*entry).parent = parent;
                 (*entry).level = level;
+                if CGROUP_IDS.insert(&id, &slot, 0).is_err() {
+                    let _ = FREE_SLOTS.push(&slot, 0);
+                    return 0;
+                }
                 ptr::write_volatile(&raw mut (*entry).state, slot_state::LIVE);
-                slot
             }
             None => {
+                if ptr::read_volatile(&raw const (*shared).without_slot) >= EXTRA_IDS.into() {
+                    return 0;
+                }
+                if CGROUP_IDS.insert(&id, &(parent | ANCESTORS_SLOT), 0).is_err() {
+                    return 0;
+                }
                 atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*shared).without_slot, 1);
-                parent | ANCESTORS_SLOT
             }
-        };
-        // With the map full the cgroup is found through its ancestors, as one without a slot.
-        let _ = CGROUP_IDS.insert(&id, &value, 0);
+        }
         atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*shared).cgroup_changes, 1);
     }
     0

@@ -159,13 +159,10 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
         .collect();
     let line = lines.join(" ");
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    eprintln!(
-        "psitrace: {}",
-        crate::commands::printable(
-            line.trim_start_matches("error: ")
-                .trim_end_matches(" For more information, try '--help'.")
-        )
-    );
+    crate::commands::complain(&crate::commands::printable(
+        line.trim_start_matches("error: ")
+            .trim_end_matches(" For more information, try '--help'."),
+    ));
     ExitCode::from(exit::USAGE)
 }
 

@@ -7,7 +7,7 @@ use aya::{
     maps::Map,
     programs::{BtfTracePoint, FEntry, Iter, ProgramError},
 };
-use psi_common::layout::{MAX_CPUS, MAX_SLOTS};
+use psi_common::layout::{EXTRA_IDS, MAX_CPUS, MAX_SLOTS};
 
 use crate::{
     error::Error,
@@ -26,8 +26,6 @@ const MIN_SLOTS: u32 = 512;
 /// Bounds of the table of tasks: 1 MiB to 64 MiB.
 const MIN_TASKS: u32 = 1 << 14;
 const MAX_TASKS: u32 = 1 << 20;
-/// Cgroups beyond the slots whose ancestor is remembered by id; more are found by walking up at each new task.
-const EXTRA_IDS: u32 = 4096;
 
 /// What to trace.
 #[derive(Clone, Debug)]

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("psitrace: {}", commands::printable(&failure.to_string()));
+            commands::complain(&commands::printable(&failure.to_string()));
             failure.exit_code()
         }
     }

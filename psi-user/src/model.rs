@@ -66,9 +66,9 @@ impl MemstallSource {
 pub struct Quality {
     /// Context switches that the kernel did not report.
     pub missed_switches: u64,
-    /// Running tasks that were put right at an interrupt.
+    /// Tasks that were put right at an interrupt of their CPU, or when they were freed.
     pub repaired: u64,
-    /// Waiting and sleeping tasks that the audit put right.
+    /// Waiting and sleeping tasks that two walks over all tasks in a row found wrong, and put right.
     pub drift: u64,
     /// Events on a task for which there was no memory.
     pub storage_failures: u64,

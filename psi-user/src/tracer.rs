@@ -14,7 +14,7 @@ use aya::{
     maps::{HashMap, MapData, Stack},
     programs::{BtfTracePoint, FEntry, Iter, ProgramError},
 };
-use psi_common::layout::{ANCESTORS_SLOT, Cgroup, Counter, MAX_LEVEL, NO_SLOT, slot_state};
+use psi_common::layout::{ANCESTORS_SLOT, Cgroup, Counter, EXTRA_IDS, MAX_LEVEL, NO_SLOT, slot_state};
 use rustix::time::{ClockId, clock_getres};
 
 use crate::{
@@ -317,9 +317,11 @@ impl Tracer {
             let value = if let Some(slot) = slot {
                 self.slots.put(&self.maps, slot, directory, parent);
                 slot
-            } else {
+            } else if self.maps.without_slot().load(SeqCst) < EXTRA_IDS.into() {
                 self.maps.without_slot().fetch_add(1, SeqCst);
                 parent | ANCESTORS_SLOT
+            } else {
+                continue;
             };
             self.ids
                 .insert(directory.id, value, 0)

@@ -13,6 +13,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{PATIENCE, eventually, machine};
 
+/// What the names of all begin with; then comes the pid of the process whose they are.
+const PREFIX: &str = "psitrace-e2e-";
+
 /// A cgroup of a test.
 #[derive(Debug)]
 #[must_use = "it is removed when dropped"]
@@ -29,7 +32,7 @@ impl Cgroup {
 
     /// Makes a cgroup right below the root of a mounted hierarchy. Its name is this process's own.
     pub fn below(mount: &Path, name: &str) -> Self {
-        Self::make(mount, format!("/psitrace-e2e-{}-{name}", process::id()))
+        Self::make(mount, format!("/{PREFIX}{}-{name}", process::id()))
     }
 
     /// Makes a child.
@@ -117,6 +120,20 @@ impl Drop for Cgroup {
         // Not a panic: a failed test may be on its way out already.
         if let Err(error) = remove(&self.dir()) {
             eprintln!("removing {}: {error}", self.dir().display());
+        }
+    }
+}
+
+/// Removes cgroups of runs that were killed: their process is gone.
+pub fn sweep(mount: &Path) {
+    for entry in fs::read_dir(mount).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.split_once('-')?.0.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            // What another run removes meanwhile is removed as well.
+            let _ = remove(&entry.path());
         }
     }
 }

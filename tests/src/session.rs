@@ -8,7 +8,7 @@ use std::{
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::machine;
+use crate::{cgroup, machine};
 
 static ONE_TEST: Mutex<()> = Mutex::new(());
 
@@ -38,6 +38,9 @@ impl Session {
         if flock(&one_run, FlockOperation::NonBlockingLockExclusive).is_err() {
             println!("{name} waits for other tests on this machine");
             flock(&one_run, FlockOperation::LockExclusive).expect("the cgroup mount can be locked");
+        }
+        if let Some(mount) = machine::v2_mount() {
+            cgroup::sweep(&mount);
         }
         Some(Self {
             name,

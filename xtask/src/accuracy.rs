@@ -11,6 +11,9 @@ use serde::Deserialize;
 
 use crate::{document, process, workspace::Workspace};
 
+/// Whose marks the table's place has.
+const COMMAND: &str = "accuracy";
+
 /// The goal for cpu and io, as in tests/tests/accuracy/model.rs: % of the kernel's growth, or us, whichever is more.
 const GOAL_PERCENT: f64 = 0.5;
 const GOAL_US: f64 = 5_000.0;
@@ -22,12 +25,15 @@ pub(crate) struct Options {
     /// How long each comparison is; the goal is for 20 s or more.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=90))]
     seconds: u64,
-    /// Put the table into this document. [default: docs/accuracy.md, if there is no FILTER]
+    /// Put the table into this document, in place of the one there. [default: docs/accuracy.md, if there is no FILTER]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Add figures that were measured elsewhere: lines as the tests write them.
     #[arg(long, value_name = "FILE")]
     with: Vec<PathBuf>,
+    /// Measure nothing: a table of what --with names.
+    #[arg(long, requires = "with")]
+    no_measuring: bool,
     /// Only workloads whose name contains one of these.
     #[arg(value_name = "FILTER")]
     filters: Vec<String>,
@@ -54,8 +60,40 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         seconds,
         output,
         with,
+        no_measuring,
         filters,
     } = options;
+    // What cannot be used is told before minutes of measuring.
+    let default = filters.is_empty().then(|| workspace.root.join("docs/accuracy.md"));
+    let document = output.clone().or(default);
+    if let Some(document) = &document {
+        document::check(document, COMMAND)?;
+    }
+    let mut others = Vec::new();
+    for file in with {
+        others.extend(read(file)?);
+    }
+
+    let (mut figures, tested) = if *no_measuring {
+        (Vec::new(), Ok(()))
+    } else {
+        measure(workspace, *seconds, filters)?
+    };
+    figures.extend(others);
+    if figures.is_empty() {
+        // A filter that matches nothing is no failure of cargo's.
+        return tested.and_then(|()| bail!("no figures: no workload has one of {filters:?} in its name"));
+    }
+    let table = render(&figures);
+    match document {
+        Some(document) => document::replace(&document, COMMAND, &table).inspect_err(|_| println!("{table}"))?,
+        None => println!("{table}"),
+    }
+    tested
+}
+
+/// Runs the tests and returns what they measured, and whether all passed: a table with wrong figures in it is worth to be seen.
+fn measure(workspace: &Workspace, seconds: u64, filters: &[String]) -> Result<(Vec<Figure>, Result<()>)> {
     if !process::is_root() {
         bail!("loading BPF programs needs root; run `cargo xtask accuracy` as root");
     }
@@ -70,25 +108,14 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     test.current_dir(&workspace.root)
         .args(["test", "--package", "tests", "--test", "accuracy"])
         .args(["--", "--test-threads=1", "--nocapture"])
-        .args(filters)
+        // As the table shows them: with spaces.
+        .args(filters.iter().map(|filter| filter.replace(' ', "_")))
         .env("PSITRACE_BIN", workspace.target.join("release/psitrace"))
         .env("PSITRACE_ACCURACY_SECONDS", seconds.to_string())
         .env("PSITRACE_ACCURACY_OUTPUT", &measured)
         .env_remove("PSITRACE_TEST_OBJECT");
-    // A table with wrong figures in it is worth to be seen.
     let tested = process::run(&mut test);
-
-    let mut figures = read(&measured)?;
-    for file in with {
-        figures.extend(read(file)?);
-    }
-    let table = render(&figures);
-    let default = filters.is_empty().then(|| workspace.root.join("docs/accuracy.md"));
-    match output.clone().or(default) {
-        Some(document) => document::replace(&document, "accuracy", &table)?,
-        None => println!("{table}"),
-    }
-    tested
+    Ok((read(&measured)?, tested))
 }
 
 fn read(file: &Path) -> Result<Vec<Figure>> {

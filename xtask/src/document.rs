@@ -6,12 +6,21 @@ use anyhow::{Context as _, Result};
 
 /// Puts `table` into `document`, between the marks of `command`.
 pub(crate) fn replace(document: &Path, command: &str, table: &str) -> Result<()> {
+    let text = with_new_table(document, command, table)?;
+    fs::write(document, text).with_context(|| format!("cannot write {}", document.display()))
+}
+
+/// Whether `document` has the marks of `command`.
+pub(crate) fn check(document: &Path, command: &str) -> Result<()> {
+    with_new_table(document, command, "").map(drop)
+}
+
+fn with_new_table(document: &Path, command: &str, table: &str) -> Result<String> {
     let text = fs::read_to_string(document).with_context(|| format!("cannot read {}", document.display()))?;
-    let text = with_table(&text, command, table).with_context(|| {
+    with_table(&text, command, table).with_context(|| {
         let (begin, end) = marks(command);
         format!("{} has no place for the table: {begin}{end}", document.display())
-    })?;
-    fs::write(document, text).with_context(|| format!("cannot write {}", document.display()))
+    })
 }
 
 fn marks(command: &str) -> (String, String) {

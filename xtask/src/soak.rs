@@ -24,6 +24,11 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     if !process::is_root() {
         bail!("loading BPF programs needs root; run `cargo xtask soak` as root");
     }
+    let default = (*minutes >= 60).then(|| workspace.root.join("docs/accuracy.md"));
+    let document = output.clone().or(default);
+    if let Some(document) = &document {
+        document::check(document, "soak")?;
+    }
     for arguments in [
         ["build", "--release", "--package", "psi-user"],
         ["build", "--package", "tests", "--bins"],
@@ -40,8 +45,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         .context("cannot start psi-soak")?;
     let report = String::from_utf8_lossy(&soaked.stdout);
     print!("{report}");
-    let default = (*minutes >= 60).then(|| workspace.root.join("docs/accuracy.md"));
-    if let Some(document) = output.clone().or(default) {
+    if let Some(document) = document {
         document::replace(&document, "soak", &report)?;
     }
     if !soaked.status.success() {

@@ -264,7 +264,7 @@ fn a_dead_task_leaves_nothing() {
     let (mut kernel, mut tracer) = machine(1);
     kernel.switch(0, Leave::Preempted, Some(1), &mut lose(&mut tracer));
     kernel.switch(0, Leave::Exits, None, &mut lose(&mut tracer));
-    assert_eq!(tracer.counter(Counter::RepairedTasks), 1);
+    assert_eq!(tracer.counter(Counter::RepairedRunning), 1);
     assert_eq!(wrong_counts(&kernel, &tracer, 1), None);
 }
 

@@ -1,7 +1,7 @@
 //! `psitrace compare`: this tracer's totals beside the kernel's own.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     path::{Path, PathBuf},
     process::ExitCode,
     time::{Duration, Instant},
@@ -87,11 +87,14 @@ pub(crate) fn run(tracing: &Tracing, args: &CompareArgs) -> Result<ExitCode, Fai
         ));
     }
     let mut tracer = Tracer::attach(&options)?;
-    let targets = args
+    let mut targets = args
         .cgroups
         .iter()
         .map(|cgroup| Target::new(&tracer, cgroup))
         .collect::<Result<Vec<_>, _>>()?;
+    // One that is named twice is shown once.
+    let mut named = HashSet::new();
+    targets.retain(|target| named.insert(target.path.clone()));
     // Under load a waiting comparison would read the two sides at different times. Without permission it just may.
     let _ = rustix::process::setpriority_process(None, -20);
     give_up_capabilities()?;

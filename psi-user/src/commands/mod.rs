@@ -84,6 +84,12 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
+/// Prints one line of complaint to standard error; if that cannot be written, the exit code has to tell.
+pub(crate) fn complain(line: &str) {
+    use io::Write as _;
+    let _ = writeln!(io::stderr(), "psitrace: {line}");
+}
+
 /// Prints to standard output; a closed pipe is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     use io::Write as _;

@@ -85,6 +85,28 @@ fn without_slot_the_ancestor_is_charged() {
     dump.finish();
 }
 
+/// More cgroups at a time than can be remembered: once they are gone nothing may be left of them.
+#[test]
+fn more_cgroups_than_are_remembered() {
+    let Some(session) = Session::start("more_cgroups_than_are_remembered") else {
+        return;
+    };
+    let outer = Cgroup::new(session.name());
+    let existing = machine::cgroup_paths(&machine::v2_mount().expect("there is one")).len();
+    let mut dump = Dump::start(&["--interval", "300ms", "--max-cgroups", &(existing + 8).to_string()]);
+    let without_slot = dump.record().quality("cgroups_without_slot");
+    let too_many: Vec<Cgroup> = (0..5000).map(|n| outer.child(&format!("many-{n}"))).collect();
+    dump.find("cgroups without a slot", 20, |record| {
+        record.quality("cgroups_without_slot") > without_slot + 4000
+    });
+    too_many.into_iter().for_each(Cgroup::remove);
+    dump.find("none of them left", 100, |record| {
+        record.quality("cgroups_without_slot") == without_slot
+    });
+    new_cgroup_is_traced(&mut dump, &outer);
+    dump.finish();
+}
+
 /// What lies deeper than the tracer follows is charged to the deepest cgroup that it does follow, and counted.
 #[test]
 fn very_deep_cgroups_are_charged_to_an_ancestor() {
