@@ -27,6 +27,8 @@ pub(crate) struct Place {
     /// The workload's own cgroup.
     pub(crate) own: Cgroup,
     pub(crate) parent: Cgroup,
+    /// CPUs of the machine, while all are there.
+    cpus: usize,
     pub(crate) session: Session,
 }
 
@@ -50,6 +52,7 @@ impl Place {
         Some(Self {
             own: parent.child("own"),
             parent,
+            cpus: machine::cpus().len(),
             session,
         })
     }
@@ -164,7 +167,7 @@ impl Place {
         Figure {
             line: json!({
                 "kernel": machine::kernel(),
-                "cpus": machine::cpus().len(),
+                "cpus": self.cpus,
                 "workload": self.session.name(),
                 "cgroup": cgroup,
                 "resource": resource,

@@ -47,12 +47,12 @@ impl Guest {
             "kernel": uname.release().to_string_lossy(),
             "cpus": machine::cpus().len(),
             "workload": workload,
-            "cgroup": comparison["cgroup"],
+            "cgroup": if row["cgroup"] == "/" { "root" } else { "own" },
             "resource": row["resource"],
             "kind": row["kind"],
             "kernel_us": row["kernel_us"],
             "psitrace_us": row["psitrace_us"],
-            "seconds": comparison["interval_ns"].as_f64().unwrap_or_default() / 1e9,
+            "seconds": (comparison["interval_ns"].as_f64().unwrap_or_default() / 1e9).round(),
         });
         self.rows.push(format!("ACCURACY {figures}"));
     }
