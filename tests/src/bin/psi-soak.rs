@@ -242,6 +242,9 @@ fn report(
     for line in wrong {
         writeln!(out, "- {line}")?;
     }
+    if !wrong.is_empty() {
+        writeln!(out)?;
+    }
     writeln!(
         out,
         "| minute | cgroups made and removed | memory, MiB | CPU, % | missed | repaired | drift | storage failures | rejected |\n\
