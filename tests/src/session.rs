@@ -34,14 +34,12 @@ impl Session {
             return None;
         };
         // A directory that is there anyway can be locked as well as a file.
-        let one_run = File::open(mount).expect("the cgroup mount opens");
+        let one_run = File::open(&mount).expect("the cgroup mount opens");
         if flock(&one_run, FlockOperation::NonBlockingLockExclusive).is_err() {
             println!("{name} waits for other tests on this machine");
             flock(&one_run, FlockOperation::LockExclusive).expect("the cgroup mount can be locked");
         }
-        if let Some(mount) = machine::v2_mount() {
-            cgroup::sweep(&mount);
-        }
+        cgroup::sweep(&mount);
         Some(Self {
             name,
             _one_test: one_test,

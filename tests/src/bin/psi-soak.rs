@@ -5,7 +5,6 @@ use std::{
     collections::BTreeMap,
     env, fs,
     io::{self, Write as _},
-    path::PathBuf,
     process::ExitCode,
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     thread,
@@ -17,6 +16,7 @@ use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 use tests::{
     cgroup::Cgroup,
+    disk,
     load::{self, Load, Working},
     machine,
     record::Record,
@@ -64,7 +64,9 @@ fn main() -> io::Result<ExitCode> {
     let psi_load = psi_load.to_str().expect("a name in UTF-8");
     let outer = Cgroup::new("soak");
     let steady = outer.child("steady");
-    let file = disk_file()?;
+    // The build folder is on a disk.
+    let program = env::current_exe()?;
+    let file = disk::filled(program.parent().expect("a folder"));
     let mut dump = Dump::start(&["--counts", "--interval", INTERVAL, "--cgroup", &outer.glob()]);
     let first = dump.record();
     let kernel_before = kernel_totals(&outer);
@@ -341,16 +343,4 @@ fn cpu_time(pid: u32) -> Duration {
     let schedstat = fs::read_to_string(format!("/proc/{pid}/schedstat")).expect("psitrace runs");
     let ns = schedstat.split_whitespace().next().and_then(|ns| ns.parse().ok());
     Duration::from_nanos(ns.expect("a time"))
-}
-
-/// What the loads read, in the build folder: that is on a disk.
-fn disk_file() -> io::Result<NamedTempFile> {
-    const MEGABYTE: usize = 1 << 20;
-    let folder: PathBuf = env::current_exe()?.parent().map_or_else(PathBuf::new, PathBuf::from);
-    let mut file = NamedTempFile::new_in(folder)?;
-    for n in 0..128_u8 {
-        file.write_all(&vec![n; MEGABYTE])?;
-    }
-    file.as_file().sync_all()?;
-    Ok(file)
 }
