@@ -56,12 +56,13 @@ pub enum Next {
 }
 
 /// Reads the link of a record of a detached list and takes it off: after this its next updater lists it anew.
-/// The exchange is the full barrier between the link and the values.
+/// Between this and a read of the values there must be a full barrier; one may serve several records.
 pub fn unlink(next: &impl Number) -> Next {
     match next.get() {
         LINK_PENDING => Next::Pending,
         link => {
-            next.swap(NOT_LISTED);
+            // Nobody else changes the link of a listed record.
+            next.set(NOT_LISTED);
             if link == LIST_END || link == NOT_LISTED {
                 Next::End
             } else {

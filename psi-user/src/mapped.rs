@@ -5,7 +5,7 @@ use std::{
     marker::PhantomData,
     os::fd::BorrowedFd,
     ptr::{self, NonNull},
-    sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::SeqCst},
+    sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::SeqCst, fence},
 };
 
 use crate::model::Counts;
@@ -18,7 +18,7 @@ use psi_common::{
     word::counts,
 };
 use rustix::{
-    mm::{MapFlags, ProtFlags, mmap, munmap},
+    mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap},
     time::{ClockId, clock_gettime},
 };
 
@@ -60,6 +60,32 @@ impl<T> MappedArray<T> {
             bytes,
             _records: PhantomData,
         })
+    }
+
+    /// `len` records of memory that no kernel shares, all zero: see [`crate::synthetic`].
+    pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
+        let bytes = (len * size_of::<T>()).next_multiple_of(rustix::param::page_size());
+        // SAFETY: a new mapping, placed by the kernel.
+        let base = unsafe {
+            mmap_anonymous(
+                ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+        }?;
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self {
+            base,
+            len,
+            bytes,
+            _records: PhantomData,
+        })
+    }
+
+    /// The memory as it is, to be copied in a measurement.
+    pub(crate) const fn bytes(&self) -> (*mut u8, usize) {
+        (self.base.as_ptr().cast(), self.bytes)
     }
 
     pub(crate) const fn len(&self) -> usize {
@@ -132,6 +158,26 @@ impl MappedMaps {
     fn head(&self, cpu: usize) -> Option<Link<'_>> {
         let this = self.cpus.get(cpu)?;
         Some(Link(atomic!(this, updated, u32)))
+    }
+
+    /// Whether a CPU's updated list has anything on it.
+    pub(crate) fn has_updates(&self, cpu: usize) -> bool {
+        self.head(cpu).is_some_and(|head| head.get() != 0)
+    }
+
+    /// Between the links that were cleared and the values that are read.
+    #[expect(clippy::unused_self, reason = "tests have memory of their own, with its own barrier")]
+    pub(crate) fn barrier(&self) {
+        fence(SeqCst);
+    }
+
+    /// Asks for a record's memory.
+    #[inline]
+    pub(crate) fn prefetch(&self, cpu: usize, slot: u32) {
+        if let Some(record) = self.state.get(self.index(cpu, slot)) {
+            prefetch(record.cast());
+            prefetch(record.cast::<u8>().wrapping_add(64));
+        }
     }
 
     /// Takes a CPU's whole updated list: returns the first slot. This exchange is all that an updater can meet.
@@ -278,6 +324,19 @@ impl MappedMaps {
             .get(0)
             .is_some_and(|shared| atomic!(shared, recycle_wanted, u64).swap(0, SeqCst) != 0)
     }
+}
+
+/// Asks the CPU for the cacheline at an address, which need not be one.
+#[inline]
+pub(crate) fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, at any address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
 }
 
 /// CLOCK_MONOTONIC in ns, the clock of the BPF programs.

@@ -105,6 +105,10 @@ impl Memory {
         self.heads.len()
     }
 
+    pub(crate) fn has_updates(&self, cpu: usize) -> bool {
+        self.heads[cpu].get() != 0
+    }
+
     pub(crate) fn detach(&self, cpu: usize) -> Option<u32> {
         list::detach(&Link(&self.heads[cpu]))
     }

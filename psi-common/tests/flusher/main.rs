@@ -5,7 +5,7 @@
 //! plain memory with a clock that the tests set.
 
 mod averages;
-#[path = "../../../psi-user/src/flush.rs"]
+#[path = "../../../psi-user/src/flush/mod.rs"]
 #[expect(dead_code, unreachable_pub, reason = "psi-user's")]
 mod flush;
 #[path = "../accounting/kernel.rs"]

@@ -49,6 +49,16 @@ impl MappedMaps {
         cpu * self.slots() + slot as usize
     }
 
+    pub(crate) fn has_updates(&self, cpu: usize) -> bool {
+        self.memory.has_updates(cpu)
+    }
+
+    #[expect(clippy::unused_self, reason = "as in psi-user")]
+    pub(crate) const fn barrier(&self) {}
+
+    #[expect(clippy::unused_self, reason = "as in psi-user")]
+    pub(crate) const fn prefetch(&self, _cpu: usize, _slot: u32) {}
+
     pub(crate) fn detach_updated(&self, cpu: usize) -> Option<u32> {
         self.memory.detach(cpu)
     }
@@ -66,6 +76,8 @@ impl MappedMaps {
         State::ALL.map(|state| record.times[state as usize].get())
     }
 }
+
+pub(crate) const fn prefetch(_address: *const u8) {}
 
 impl Records for MappedMaps {
     type Record = usize;

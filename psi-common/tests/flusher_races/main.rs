@@ -3,7 +3,7 @@
 
 #[path = "../flusher/averages.rs"]
 mod averages;
-#[path = "../../../psi-user/src/flush.rs"]
+#[path = "../../../psi-user/src/flush/mod.rs"]
 #[expect(dead_code, unreachable_pub, reason = "psi-user's")]
 mod flush;
 mod mapped;

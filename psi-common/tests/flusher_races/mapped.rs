@@ -47,6 +47,17 @@ impl MappedMaps {
         cpu * self.slots + slot as usize
     }
 
+    pub(crate) fn has_updates(&self, cpu: usize) -> bool {
+        self.memory.has_updates(cpu as u32)
+    }
+
+    pub(crate) fn barrier(&self) {
+        self.memory.barrier();
+    }
+
+    #[expect(clippy::unused_self, reason = "as in psi-user")]
+    pub(crate) const fn prefetch(&self, _cpu: usize, _slot: u32) {}
+
     pub(crate) fn detach_updated(&self, cpu: usize) -> Option<u32> {
         self.memory.detach(cpu as u32)
     }
@@ -63,6 +74,8 @@ impl MappedMaps {
         State::ALL.map(|state| self.memory.time(cpu as u32, slot, state))
     }
 }
+
+pub(crate) const fn prefetch(_address: *const u8) {}
 
 impl Records for MappedMaps {
     type Record = usize;

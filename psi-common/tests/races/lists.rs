@@ -37,6 +37,7 @@ impl Seen {
             };
             length += 1;
             assert!(length <= TREE.len(), "a chain with a loop");
+            memory.barrier();
             self.0[slot as usize] = memory.time(0, slot, State::CpuSome);
         }
     }

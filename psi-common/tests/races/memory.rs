@@ -163,6 +163,15 @@ impl Memory {
         })
     }
 
+    pub(crate) fn has_updates(&self, cpu: u32) -> bool {
+        self.heads[cpu as usize].load(Acquire) != 0
+    }
+
+    /// Between cleared links and reads of values.
+    pub(crate) fn barrier(&self) {
+        fence(std::sync::atomic::Ordering::SeqCst);
+    }
+
     pub(crate) fn unlink(&self, cpu: u32, slot: u32) -> Next {
         list::unlink(&Link {
             number: &self.at(cpu, slot).next,

@@ -1,0 +1,500 @@
+//! The flush: per-CPU updated lists are detached, one exchange each, and walked in private.
+//!
+//! Modelled on the kernel's cgroup rstat after its lock was split up (kernel/cgroup/rstat.c): what updaters can
+//! meet is the exchange alone. Its time is kept as a histogram, see [`HoldTimes`].
+//!
+//! On large machines the time goes into waiting for memory: the next record is known only when the one before has come.
+//! So several CPUs' lists are walked side by side, each a step at a time, and what a record needs is asked for one turn
+//! ahead.
+
+mod hold;
+mod records;
+mod sums;
+
+use std::collections::HashMap;
+
+use psi_common::{
+    account::{Records as _, is_on, total_at},
+    layout::State,
+};
+
+pub use self::hold::HoldTimes;
+use self::{
+    records::{IN_WINDOW, LISTED_ACTIVE, Record, Records, UNREAD},
+    sums::Sums,
+};
+use crate::{
+    averages::period_ns,
+    mapped::{MappedMaps, Next, now_ns, prefetch},
+    slots::Slots,
+};
+
+/// States with a time integral, as indices into per-record arrays in the order of [`State::ALL`].
+const STATES: usize = State::ALL.len();
+const NONIDLE: usize = 2;
+const IRQ: usize = 7;
+/// Lists walked side by side.
+const WIDTH: usize = 16;
+/// Records taken off their lists before they are read: one barrier and one look at the clock for all.
+const BATCH: usize = 64;
+/// A reading may be that much lower than the last one because an event's add came late.
+const LATE_ADD_NS: u64 = 1_000_000;
+
+/// Totals of one cgroup, ns, in the order of [`State::ALL`], weighted over the CPUs as the kernel does.
+pub(crate) type Totals = [u64; STATES];
+
+/// What the flushes so far cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlushCost {
+    /// Flushes: for snapshots, and one each averaging period.
+    pub flushes: u64,
+    /// Records that were read because they had been updated.
+    pub records: u64,
+    /// Time of all flushes, ns.
+    pub time_ns: u64,
+    /// The longest flush, ns.
+    pub longest_ns: u64,
+}
+
+/// The state of the flush between two rounds.
+///
+/// What the records gain is gathered at each flush, but turned into totals once a window: the weighting over CPUs is
+/// not linear, so the length of its windows shows in the totals. They are the kernel's, one averaging period long.
+/// In between, totals are shown with the open window weighed as it is so far.
+#[derive(Debug)]
+pub(crate) struct Flusher {
+    records: Records,
+    /// By CPU.
+    lists: Vec<Lists>,
+    sums: Sums,
+    round: u16,
+    last_ns: u64,
+    opened_ns: u64,
+    tick_ns: u64,
+    slots: Vec<Slot>,
+    /// Time whose readings were not used, ns, by record.
+    unread: HashMap<usize, u64>,
+    /// Whether that was so in the open window.
+    odd: bool,
+    cursors: Vec<Cursor>,
+    batch: Vec<Cursor>,
+    pub(crate) hold_times: HoldTimes,
+    pub(crate) cost: FlushCost,
+    /// Times that a list's next record was not linked yet.
+    pub(crate) contended: u64,
+    /// Readings that were not used.
+    pub(crate) rejected: u64,
+}
+
+/// Slots of one CPU.
+#[derive(Clone, Debug, Default)]
+struct Lists {
+    /// With an active state, or that had one at the last flush.
+    active: Vec<u32>,
+    /// That gained something in the open window.
+    window: Vec<u32>,
+    /// Interrupt time that slots gained in the open window; one may be here more than once.
+    irq: Vec<(u32, u64)>,
+}
+
+/// One cgroup.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// At the end of the last window.
+    closed: Totals,
+    /// What has been shown: never falls, also where the open window's weights shift.
+    shown: Totals,
+}
+
+/// A record on a detached list.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    cpu: usize,
+    slot: u32,
+}
+
+/// One flush.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    now: u64,
+    elapsed: u64,
+    closes: bool,
+}
+
+impl Flusher {
+    pub(crate) fn new(maps: &MappedMaps, now_ns: u64, tick_ns: u64) -> Self {
+        let (slots, cpus) = (maps.slots(), maps.cpu_count());
+        Self {
+            records: Records::new(slots * cpus),
+            lists: vec![Lists::default(); cpus],
+            sums: Sums::new(slots),
+            round: 0,
+            last_ns: now_ns,
+            opened_ns: now_ns,
+            tick_ns,
+            slots: vec![Slot::default(); slots],
+            unread: HashMap::new(),
+            odd: false,
+            cursors: Vec::with_capacity(WIDTH),
+            batch: Vec::with_capacity(BATCH + WIDTH),
+            hold_times: HoldTimes::default(),
+            cost: FlushCost::default(),
+            contended: 0,
+            rejected: 0,
+        }
+    }
+
+    /// Totals as of the last flush.
+    pub(crate) fn totals(&self, slot: u32) -> &Totals {
+        &self.slots[slot as usize].shown
+    }
+
+    /// When the last flush read the clock.
+    pub(crate) const fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
+    /// Hands the interrupt time that a released slot has not told yet to its parent: all else the parent has itself.
+    pub(crate) fn hand_up(&self, maps: &MappedMaps, slot: u32, parent: u32) {
+        for cpu in 0..maps.cpu_count() {
+            let of_slot = self.lists[cpu].irq.iter().filter(|(of, _)| *of == slot);
+            let window: u64 = of_slot.map(|(_, irq)| irq).sum();
+            let seen = self.records.seen(maps.index(cpu, slot))[IRQ];
+            let untold = maps.times(cpu, slot)[IRQ].saturating_sub(seen) + window;
+            if let Some(record) = maps.record(cpu as u32, parent).filter(|_| untold != 0) {
+                maps.add_time(record, State::IrqFull, untold);
+                maps.updated(record, cpu as u32, parent);
+            }
+        }
+    }
+
+    /// Forgets a slot that has been emptied.
+    pub(crate) fn forget(&mut self, maps: &MappedMaps, slot: u32) {
+        for cpu in 0..maps.cpu_count() {
+            let index = maps.index(cpu, slot);
+            let Record { seen, opened, meta } = self.records.get(index);
+            *seen = [0; STATES];
+            *opened = [0; STATES];
+            meta.active = 0;
+            // It stays in the lists that it is in.
+            meta.flags &= !UNREAD;
+            self.lists[cpu].irq.retain(|(of, _)| *of != slot);
+            self.unread.remove(&index);
+        }
+        self.slots[slot as usize] = Slot::default();
+    }
+
+    /// Takes in everything that has changed since the last flush.
+    ///
+    /// Costs what was updated or is active, not CPUs times cgroups.
+    pub(crate) fn flush(&mut self, maps: &MappedMaps, slots: &Slots) {
+        self.gather(maps, slots, false);
+        let totals = &mut self.slots;
+        self.sums.take(|slot, gained| {
+            let Slot { closed, shown } = &mut totals[slot as usize];
+            for (state, shown) in shown.iter_mut().enumerate() {
+                *shown = (*shown).max(closed[state] + gained[state]);
+            }
+        });
+        self.account();
+    }
+
+    /// As [`Self::flush`], and closes the window: what the kernel does once a period, and when a pressure file is
+    /// read.
+    pub(crate) fn close(&mut self, maps: &MappedMaps, slots: &Slots) {
+        self.gather(maps, slots, true);
+        let totals = &mut self.slots;
+        self.sums.take(|slot, gained| {
+            let Slot { closed, shown } = &mut totals[slot as usize];
+            for (state, closed) in closed.iter_mut().enumerate() {
+                *closed += gained[state];
+                shown[state] = shown[state].max(*closed);
+            }
+        });
+        self.opened_ns = self.last_ns;
+        self.odd = !self.unread.is_empty();
+        self.account();
+    }
+
+    /// Notes what the round took.
+    fn account(&mut self) {
+        let took = now_ns().saturating_sub(self.last_ns);
+        self.cost.flushes += 1;
+        self.cost.time_ns += took;
+        self.cost.longest_ns = self.cost.longest_ns.max(took);
+    }
+
+    /// Reads what has changed and sums up the open window.
+    fn gather(&mut self, maps: &MappedMaps, slots: &Slots, closes: bool) {
+        let now = now_ns();
+        if self.round == u16::MAX {
+            self.records.forget_rounds();
+            self.round = 0;
+        }
+        self.round += 1;
+        // The kernel weighs in whole jiffies over a period. A window that is still open is weighed in units that are
+        // shorter by as much: or a young one would weigh nothing.
+        let window = now.saturating_sub(self.opened_ns);
+        let unit = if closes {
+            self.tick_ns
+        } else {
+            let unit = u128::from(self.tick_ns) * u128::from(window) / u128::from(period_ns(self.tick_ns));
+            (unit as u64).clamp(1, self.tick_ns)
+        };
+        self.sums.begin(window, unit, maps.cpu_count(), self.odd);
+        let round = Round {
+            now,
+            elapsed: now.saturating_sub(self.last_ns),
+            closes,
+        };
+        self.walk(maps, &round);
+        for cpu in 0..maps.cpu_count() {
+            self.finish(maps, cpu, slots, &round);
+        }
+        self.last_ns = now;
+    }
+
+    /// Takes a CPU's whole list, if there is one; returns its first slot.
+    fn detach(&mut self, maps: &MappedMaps, cpu: usize) -> Option<u32> {
+        // Who lists a record just after this comes too late for this flush, that is all.
+        if !maps.has_updates(cpu) {
+            return None;
+        }
+        let before = now_ns();
+        let first = maps.detach_updated(cpu);
+        self.hold_times.add(now_ns().saturating_sub(before));
+        first
+    }
+
+    /// Walks all lists and reads the records on them.
+    fn walk(&mut self, maps: &MappedMaps, round: &Round) {
+        let mut cpus = 0..maps.cpu_count();
+        loop {
+            while self.cursors.len() < WIDTH
+                && let Some(cpu) = cpus.next()
+            {
+                if let Some(slot) = self.detach(maps, cpu) {
+                    self.soon(maps, cpu, slot, round);
+                    self.cursors.push(Cursor { cpu, slot });
+                }
+            }
+            if self.cursors.is_empty() {
+                return;
+            }
+            if !self.step(maps, round) {
+                // The updaters were interrupted between their two stores. They are not waiting for us, we are for them.
+                std::thread::yield_now();
+                continue;
+            }
+            // Both barriers of rstat: the links are cleared, then the values are read.
+            maps.barrier();
+            let bound = now_ns();
+            let batch = std::mem::take(&mut self.batch);
+            for &Cursor { cpu, slot } in &batch {
+                self.take(maps, cpu, slot, bound, round);
+            }
+            self.cost.records += batch.len() as u64;
+            self.batch = batch;
+            self.batch.clear();
+        }
+    }
+
+    /// Takes records off the lists, in turns, until there are enough; says whether there were any.
+    fn step(&mut self, maps: &MappedMaps, round: &Round) -> bool {
+        loop {
+            let before = self.batch.len();
+            let mut n = 0;
+            while let Some(&Cursor { cpu, slot }) = self.cursors.get(n) {
+                match maps.unlink(cpu, slot) {
+                    Next::Slot(next) => {
+                        self.batch.push(Cursor { cpu, slot });
+                        self.cursors[n].slot = next;
+                        self.soon(maps, cpu, next, round);
+                        n += 1;
+                    }
+                    Next::End => {
+                        self.batch.push(Cursor { cpu, slot });
+                        self.cursors.swap_remove(n);
+                    }
+                    Next::Pending => {
+                        self.contended += 1;
+                        n += 1;
+                    }
+                }
+            }
+            if self.batch.len() >= BATCH || self.batch.len() == before || self.cursors.is_empty() {
+                return !self.batch.is_empty();
+            }
+        }
+    }
+
+    /// Asks for the memory of a record that is next.
+    #[inline]
+    fn soon(&self, maps: &MappedMaps, cpu: usize, slot: u32, round: &Round) {
+        maps.prefetch(cpu, slot);
+        self.records.soon(maps.index(cpu, slot), !round.closes, prefetch);
+    }
+
+    /// Reads a record and weighs what it gained in the open window.
+    #[inline]
+    fn take(&mut self, maps: &MappedMaps, cpu: usize, slot: u32, bound: u64, round: &Round) {
+        let index = maps.index(cpu, slot);
+        let mut times = maps.times(cpu, slot);
+        let most = bound.saturating_sub(self.last_ns) + LATE_ADD_NS;
+        let Record { seen, meta, .. } = self.records.get(index);
+        let gained = |times: &[u64; STATES], seen: &Totals, state: usize| {
+            total_at(times[state], round.now).wrapping_sub(seen[state]) as i64
+        };
+        let mut delta = [0; STATES];
+        let mut possible = meta.flags & UNREAD == 0;
+        for state in 0..STATES {
+            let gained = gained(&times, seen, state);
+            possible &= gained.unsigned_abs() <= most;
+            // Below zero: the state began after `now` was read.
+            delta[state] = gained.max(0) as u64;
+        }
+        if !possible {
+            let seen = *seen;
+            (delta, times) = self.read_again(maps, cpu, slot, &seen, round);
+        }
+        let Record { meta, .. } = self.records.get(index);
+        let active = (0..STATES).fold(0, |active, state| active | u8::from(is_on(times[state])) << state);
+        meta.active = active;
+        let lists = &mut self.lists[cpu];
+        if active != 0 && meta.flags & LISTED_ACTIVE == 0 {
+            meta.flags |= LISTED_ACTIVE;
+            lists.active.push(slot);
+        }
+        if delta[IRQ] != 0 {
+            lists.irq.push((slot, delta[IRQ]));
+        }
+        self.gain(index, cpu, slot, &delta, round);
+    }
+
+    /// Notes what a record gained in this round, and weighs what it did in the window.
+    #[inline]
+    fn gain(&mut self, index: usize, cpu: usize, slot: u32, delta: &Totals, round: &Round) {
+        let Record { seen, opened, meta } = self.records.get(index);
+        let mut window = *delta;
+        if meta.flags & IN_WINDOW != 0 {
+            for state in 0..STATES {
+                window[state] += seen[state] - opened[state];
+            }
+        } else if !round.closes {
+            *opened = *seen;
+            meta.flags |= IN_WINDOW;
+            self.lists[cpu].window.push(slot);
+        }
+        for state in 0..STATES {
+            seen[state] += delta[state];
+        }
+        meta.round = self.round;
+        meta.weight = self.sums.add(slot, &window);
+    }
+
+    /// A reading is out of its range, or the one before was.
+    ///
+    /// Two adds that landed in the opposite order show as a total out of range, for nanoseconds. Or this thread was kept
+    /// from reading, and what happened since is in the total.
+    #[cold]
+    fn read_again(
+        &mut self,
+        maps: &MappedMaps,
+        cpu: usize,
+        slot: u32,
+        seen: &Totals,
+        round: &Round,
+    ) -> (Totals, [u64; STATES]) {
+        let index = maps.index(cpu, slot);
+        let unread = self.unread.remove(&index).unwrap_or(0);
+        let mut delta = [0; STATES];
+        let mut rejected = false;
+        let mut times = maps.times(cpu, slot);
+        for state in 0..STATES {
+            let mut tries = 0;
+            let gained = loop {
+                let gained = total_at(times[state], round.now).wrapping_sub(seen[state]) as i64;
+                let most = now_ns().saturating_sub(self.last_ns) + unread + LATE_ADD_NS;
+                if gained.unsigned_abs() <= most {
+                    break gained;
+                }
+                if tries == 3 {
+                    self.rejected += 1;
+                    rejected = true;
+                    break 0;
+                }
+                tries += 1;
+                times = maps.times(cpu, slot);
+            };
+            delta[state] = gained.max(0) as u64;
+        }
+        let Record { meta, .. } = self.records.get(index);
+        meta.flags &= !UNREAD;
+        if rejected {
+            // What was not used is made up for by a later reading, which may then be larger by as much.
+            meta.flags |= UNREAD;
+            self.unread.insert(index, unread + round.elapsed);
+            self.odd = true;
+        }
+        (delta, times)
+    }
+
+    /// What is left of a CPU after its list: records that are active, or that gained something earlier in the window;
+    /// and interrupt time.
+    fn finish(&mut self, maps: &MappedMaps, cpu: usize, slots: &Slots, round: &Round) {
+        if !self.lists[cpu].active.is_empty() {
+            self.grow(maps, cpu, round);
+        }
+        if !self.lists[cpu].window.is_empty() {
+            let mut window = std::mem::take(&mut self.lists[cpu].window);
+            for &slot in &window {
+                let Record { seen, opened, meta } = self.records.get(maps.index(cpu, slot));
+                if meta.round != self.round {
+                    let gained = std::array::from_fn(|state| seen[state] - opened[state]);
+                    meta.round = self.round;
+                    meta.weight = self.sums.add(slot, &gained);
+                }
+                if round.closes {
+                    meta.flags &= !IN_WINDOW;
+                }
+            }
+            if round.closes {
+                window.clear();
+            }
+            self.lists[cpu].window = window;
+        }
+        if !self.lists[cpu].irq.is_empty() {
+            let Self {
+                records, lists, sums, ..
+            } = self;
+            let weight = |slot| {
+                let meta = records.meta(maps.index(cpu, slot));
+                if meta.round == self.round { meta.weight } else { 0 }
+            };
+            sums.add_irq(&lists[cpu].irq, |slot| slots.parent(slot), weight);
+            if round.closes {
+                lists[cpu].irq.clear();
+            }
+        }
+    }
+
+    /// What is active and was not touched needs no read: it grew with the clock.
+    fn grow(&mut self, maps: &MappedMaps, cpu: usize, round: &Round) {
+        let mut active = std::mem::take(&mut self.lists[cpu].active);
+        active.retain(|&slot| {
+            let index = maps.index(cpu, slot);
+            let Record { meta, .. } = self.records.get(index);
+            if meta.active == 0 {
+                meta.flags &= !LISTED_ACTIVE;
+                return false;
+            }
+            if meta.round != self.round {
+                let states = meta.active;
+                let delta = std::array::from_fn(|state| if states >> state & 1 != 0 { round.elapsed } else { 0 });
+                self.gain(index, cpu, slot, &delta, round);
+            }
+            true
+        });
+        self.lists[cpu].active = active;
+    }
+}
