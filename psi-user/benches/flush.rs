@@ -18,8 +18,10 @@ const CGROUPS: usize = 10_000;
 #[derive(Clone, Copy)]
 enum Updated {
     None,
-    /// A hundredth of the cgroups on each CPU, others on each.
-    SomeOnEachCpu,
+    /// A hundredth of the cgroups, on each CPU.
+    SomeCgroups,
+    /// A hundredth of the cgroups on each CPU, others on each: no page of memory is met twice.
+    OthersOnEachCpu,
     /// All cgroups on a hundredth of the CPUs.
     AllOnSomeCpus,
     All,
@@ -58,12 +60,16 @@ fn update(machine: &Synthetic, order: &[u32], updated: Updated) {
     let hundredth = CGROUPS / 100;
     for cpu in 0..CPUS {
         // Another order on each CPU.
-        let start = cpu * 7919 % CGROUPS;
+        let start = if matches!(updated, Updated::SomeCgroups) {
+            0
+        } else {
+            cpu * 7919 % CGROUPS
+        };
         let slots = order[start..].iter().chain(&order[..start]);
         let count = match updated {
             Updated::None => 0,
-            Updated::SomeOnEachCpu => hundredth,
-            Updated::AllOnSomeCpus if cpu % 100 == 0 => CGROUPS,
+            Updated::SomeCgroups | Updated::OthersOnEachCpu => hundredth,
+            Updated::AllOnSomeCpus if cpu % 103 == 0 => CGROUPS,
             Updated::AllOnSomeCpus => 0,
             Updated::All => CGROUPS,
         };
@@ -95,7 +101,9 @@ fn benchmark(criterion: &mut Criterion) {
     let mut flusher = machine.flusher();
     let order = shuffled();
     // All memory is there from here on.
-    measure(&machine, &mut flusher, &order, Updated::All, What::Flush);
+    for what in [What::Flush, What::Close] {
+        measure(&machine, &mut flusher, &order, Updated::All, what);
+    }
     let mut copy = vec![1u8; CPUS * CGROUPS * 128];
     let mut group = criterion.benchmark_group("512 CPUs x 10,000 cgroups");
     group
@@ -105,8 +113,9 @@ fn benchmark(criterion: &mut Criterion) {
         .measurement_time(Duration::from_secs(1));
     for (name, updated) in [
         ("idle", Updated::None),
-        ("1 % updated, on each CPU", Updated::SomeOnEachCpu),
-        ("1 % updated, on 6 CPUs", Updated::AllOnSomeCpus),
+        ("1 % of the cgroups updated", Updated::SomeCgroups),
+        ("1 % updated, others on each CPU", Updated::OthersOnEachCpu),
+        ("1 % updated, all on 5 CPUs", Updated::AllOnSomeCpus),
         ("all updated", Updated::All),
     ] {
         for (what, name) in [

@@ -5,7 +5,11 @@ use std::{
     marker::PhantomData,
     os::fd::BorrowedFd,
     ptr::{self, NonNull},
-    sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::SeqCst, fence},
+    sync::atomic::{
+        AtomicI64, AtomicU32, AtomicU64,
+        Ordering::{Release, SeqCst},
+        fence,
+    },
 };
 
 use crate::model::Counts;
@@ -134,7 +138,8 @@ impl Number for Link<'_> {
     }
 
     fn set(&self, new: u32) {
-        self.0.store(new, SeqCst);
+        // No barrier: see list::unlink.
+        self.0.store(new, Release);
     }
 
     fn swap(&self, new: u32) -> u32 {

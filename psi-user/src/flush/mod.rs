@@ -333,6 +333,7 @@ impl Flusher {
     fn soon(&self, maps: &MappedMaps, cpu: usize, slot: u32, round: &Round) {
         maps.prefetch(cpu, slot);
         self.records.soon(maps.index(cpu, slot), !round.closes, prefetch);
+        self.sums.soon(slot, prefetch);
     }
 
     /// Reads a record and weighs what it gained in the open window.

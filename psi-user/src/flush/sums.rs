@@ -55,8 +55,14 @@ impl Sums {
         }
     }
 
-    /// Adds what a record gained in the window; returns its weight.
+    /// Asks for a slot's memory.
     #[inline]
+    pub(super) fn soon(&self, slot: u32, prefetch: fn(*const u8)) {
+        prefetch((&raw const self.narrow[slot as usize]).cast());
+    }
+
+    /// Adds what a record gained in the window; returns its weight.
+    #[inline(always)]
     pub(super) fn add(&mut self, slot: u32, gained: &Totals) -> u32 {
         let weight = gained[NONIDLE] / self.unit_ns;
         if weight == 0 {
