@@ -61,6 +61,8 @@ pub trait Records {
     fn add_word(&self, record: Self::Record, delta: u64) -> u64;
     /// Adds ns to a time integral, wrapping.
     fn add_time(&self, record: Self::Record, state: State, delta: u64);
+    /// Whether times go on in this record: a disabled one only counts.
+    fn is_enabled(&self, record: Self::Record) -> bool;
     /// Puts the record on its CPU's updated list unless it is there.
     fn updated(&self, record: Self::Record, cpu: u32, slot: u32);
     /// ns of CLOCK_MONOTONIC, below 2^61: now, or when a wakeup was, by its run queue's clock.
@@ -103,7 +105,7 @@ pub fn walk<R: Records>(records: &R, cpu: u32, slot: u32, delta: u64, stamp: Sta
         }
         let (was, is) = (states(before), states(after));
         let changed = was ^ is;
-        if changed != 0 {
+        if changed != 0 && records.is_enabled(record) {
             if now < ENTRY {
                 now = records.now(QueueClock::from_raw(now)).wrapping_add(ENTRY);
             }

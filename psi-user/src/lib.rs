@@ -19,4 +19,5 @@ pub mod privilege;
 pub mod programs;
 mod slots;
 pub mod tracer;
+pub mod track;
 mod wakeups;

@@ -86,6 +86,10 @@ impl Records for MappedMaps {
         (&*self.memory).add_time(record, state, delta);
     }
 
+    fn is_enabled(&self, record: usize) -> bool {
+        (&*self.memory).is_enabled(record)
+    }
+
     fn updated(&self, record: usize, cpu: u32, slot: u32) {
         (&*self.memory).updated(record, cpu, slot);
     }

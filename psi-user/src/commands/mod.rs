@@ -7,7 +7,7 @@ pub(crate) mod top;
 
 use std::{fmt, io, process::ExitCode, time::Duration};
 
-use psi_user::{error::Error, hierarchy::Hierarchy, privilege, tracer::Tracer};
+use psi_user::{error::Error, hierarchy::Hierarchy, load::Options, privilege, tracer::Tracer};
 use tokio::{
     io::unix::AsyncFd,
     signal::unix::{Signal, SignalKind, signal},
@@ -69,6 +69,16 @@ pub(crate) fn require_cgroup(hierarchy: &Hierarchy, path: &str) -> Result<(), Fa
     Err(Failure::Usage(format!(
         "no cgroup {path} below {}; a path starts with / and is relative to that",
         hierarchy.mount.display()
+    )))
+}
+
+/// Fails unless the cgroup, which exists, is among those that are tracked.
+pub(crate) fn require_tracked(tracer: &Tracer, options: &Options, path: &str) -> Result<(), Failure> {
+    if !options.track.is_on() || tracer.is_tracked(path) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "the cgroup {path} is not tracked: neither it nor one below it matches --track"
     )))
 }
 

@@ -12,6 +12,7 @@ mod ending;
 mod lost_switches;
 mod moving;
 mod new_cgroup;
+mod only_asked;
 mod output;
 mod records;
 mod top;
