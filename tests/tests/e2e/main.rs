@@ -16,6 +16,7 @@ mod only_asked;
 mod output;
 mod records;
 mod top;
+mod track;
 mod unprivileged;
 mod v1;
 mod wrong_arguments;
