@@ -148,12 +148,27 @@ fn flip<R: Records>(records: &R, record: R::Record, state: State, changed: u64, 
 /// Of two events that race one can read the clock before the other's add and land after it. Where one turns a state on
 /// and the other turns it off, the exit's time is then before the entry's, and a total that was 0 is below 0 for good.
 /// That must not look like a state that is on.
-const ENTRY: u64 = 1 << 62;
+pub const ENTRY: u64 = 1 << 62;
 
 /// Whether the state of a time integral is on.
 #[inline(always)]
 pub const fn is_on(integral: u64) -> bool {
     (integral as i64) < -(ENTRY as i64 / 2)
+}
+
+/// How many entries of a state a time integral holds beyond the exits: -2 to 2. All but 0 and 1 are faults, or two adds
+/// that landed the other way round.
+#[inline(always)]
+pub const fn unmatched_entries(integral: u64) -> i8 {
+    // The nearest multiple of what an entry takes off.
+    match integral.wrapping_neg().wrapping_add(ENTRY / 2) >> 62 {
+        0 => 0,
+        1 => 1,
+        3 => -1,
+        // Two of either. The times that came with them are larger than any total.
+        _ if (integral.wrapping_sub(2 * ENTRY) as i64) < 0 => 2,
+        _ => -2,
+    }
 }
 
 /// Reads a time integral as of `now`: ns spent in the state so far, wrapping: below 0 by as much as events raced, or
@@ -298,4 +313,32 @@ pub fn rerun<R: Records, C: Cell>(records: &R, cpu: u32, running: C, old: Runnin
         records.add(cpu, new.slot(), delta, stamp);
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_without_exits_are_told_from_the_integral() {
+        let (boot, long_after) = (5_000, 1 << 57);
+        for (total, times) in [
+            (0, [boot, boot + 10]),
+            (boot - 1, [boot; 2]),
+            (1 << 40, [long_after; 2]),
+        ] {
+            let with = |entries: &[u64], exits: &[u64]| {
+                let sum = |times: &[u64]| times.iter().fold(0_u64, |sum, &time| sum.wrapping_add(time + ENTRY));
+                unmatched_entries(u64::wrapping_add(total, sum(exits)).wrapping_sub(sum(entries)))
+            };
+            assert_eq!(with(&[], &[]), 0);
+            assert_eq!(with(&times[..1], &[]), 1);
+            assert_eq!(with(&times, &[]), 2);
+            assert_eq!(with(&[], &times[..1]), -1);
+            assert_eq!(with(&[], &times), -2);
+            assert_eq!(with(&times, &times[..1]), 1);
+        }
+        // Events that raced leave a total a little below zero.
+        assert_eq!(unmatched_entries(0_u64.wrapping_sub(40)), 0);
+    }
 }

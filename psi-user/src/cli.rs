@@ -31,6 +31,7 @@ pub(crate) struct Cli {
 
 /// What to trace: for all commands.
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Tracing {
     /// The cgroup hierarchy to trace: v2, or a v1 controller (memory, cpu, ...)
     #[arg(long, global = true, default_value = psi_user::hierarchy::V2, value_name = "NAME")]
@@ -93,6 +94,23 @@ pub(crate) enum Command {
     Top(TopArgs),
     /// Compare with the kernel's own PSI, where it is on
     Compare(CompareArgs),
+    /// Let a cgroup's times stand still in running psitraces, and hide it, as 0 in its cgroup.pressure does in the kernel
+    ///
+    /// Its tasks are still counted, so that its figures are right at once after `enable`. Cgroups above and below it go
+    /// on.
+    Disable(SwitchArgs),
+    /// Let a cgroup's times go on in running psitraces, after `disable`
+    Enable(SwitchArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SwitchArgs {
+    /// Path of the cgroup
+    #[arg(value_name = "PATH")]
+    pub(crate) cgroup: String,
+    /// Ask only the psitrace with this process id
+    #[arg(long, value_name = "N")]
+    pub(crate) pid: Option<u32>,
 }
 
 #[derive(Args, Debug)]

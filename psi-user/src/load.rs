@@ -33,6 +33,7 @@ const MAX_UNTRACKED: u32 = 1 << 20;
 
 /// What to trace.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Options {
     /// `v2`, or the v1 controller whose hierarchy is traced.
     pub hierarchy: String,

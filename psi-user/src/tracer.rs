@@ -1,6 +1,7 @@
 //! The tracer: loads and attaches the programs, seeds them, and yields snapshots.
 
 mod adopt;
+mod serve;
 
 use std::{
     fs, io,
@@ -20,7 +21,9 @@ use rustix::time::{ClockId, clock_getres};
 
 use crate::{
     averages::{Schedule, period_ns},
+    control::Listener,
     drift::Drift,
+    enable::Switches,
     error::Error,
     figures::{Group, pressure},
     flush::{Flusher, HoldTimes},
@@ -66,6 +69,8 @@ pub struct Tracer {
     /// Whether the whole tree is to be looked at after this averaging period.
     rescan_soon: bool,
     unverified: Vec<adopt::Unverified>,
+    switches: Switches,
+    listener: Option<Listener>,
 }
 
 impl Tracer {
@@ -126,6 +131,8 @@ impl Tracer {
             filter: options.track.clone(),
             rescan_soon: false,
             unverified: Vec::new(),
+            switches: Switches::default(),
+            listener: None,
             ebpf: loaded.ebpf,
             maps,
             hierarchy,
@@ -179,6 +186,7 @@ impl Tracer {
         if self.maps.take_recycle() || self.slots.is_recycling() {
             self.recycle();
         }
+        self.answer_requests();
         if due {
             self.maps.set_drift(self.clocks.update());
             self.sample();
@@ -191,6 +199,7 @@ impl Tracer {
     /// compares with the kernel's files.
     pub fn sample(&mut self) {
         self.slots.refresh(&self.maps, now_ns());
+        self.switches.settle(&self.maps);
         self.flusher.close(&self.maps, &self.slots);
         let Some(due) = self.schedule.due(self.flusher.last_ns()) else {
             return;
@@ -229,6 +238,7 @@ impl Tracer {
     pub fn snapshot(&mut self) -> Result<Snapshot, Error> {
         self.housekeeping()?;
         self.slots.refresh(&self.maps, now_ns());
+        self.switches.settle(&self.maps);
         self.flusher.flush(&self.maps, &self.slots);
         let now = self.flusher.last_ns();
         let interval_ns = now.saturating_sub(self.snapshot_ns);
@@ -238,6 +248,9 @@ impl Tracer {
             let (true, Some(path)) = (known.exists, &known.path) else {
                 continue;
             };
+            if self.switches.is_disabled(slot) {
+                continue;
+            }
             let figures = self.groups[slot as usize].figures(self.flusher.totals(slot), interval_ns);
             let mut cgroup = pressure(path, known.id, known.level, &figures, &self.source);
             cgroup.counts = self.with_counts.then(|| self.maps.counts(slot));
@@ -310,6 +323,7 @@ impl Tracer {
         self.slots.refresh(&self.maps, now);
         for slot in self.slots.recycle(&self.maps, &mut self.flusher, now) {
             self.groups[slot as usize] = Group::default();
+            self.switches.forget(slot);
             // Cannot be full: it has room for every slot.
             let _ = self.free_slots.push(slot, 0);
         }

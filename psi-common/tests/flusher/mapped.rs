@@ -61,6 +61,14 @@ impl MappedMaps {
         next
     }
 
+    pub(crate) fn word(&self, cpu: usize, slot: u32) -> u64 {
+        self.memory.at(cpu, slot as usize).word.get()
+    }
+
+    pub(crate) fn set_disabled(&self, cpu: usize, slot: u32, disabled: bool) {
+        self.memory.at(cpu, slot as usize).disabled.set(disabled);
+    }
+
     pub(crate) fn times(&self, cpu: usize, slot: u32) -> [u64; State::ALL.len()] {
         let record = self.memory.at(cpu, slot as usize);
         State::ALL.map(|state| record.times[state as usize].get())

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::{
     Failure, Waiting, Woken, block_on, give_up_capabilities, next_time, printable, require_cgroup, require_tracked,
+    take_requests,
 };
 use crate::cli::{DumpArgs, Format, Tracing};
 
@@ -33,6 +34,7 @@ pub(crate) fn run(tracing: &Tracing, args: &DumpArgs) -> Result<ExitCode, Failur
     }
     // Once nothing else can fail, so that no run leaves an empty file; and while it may still be opened.
     let mut output = Output::open(args.output.as_deref())?;
+    take_requests(&mut tracer)?;
     give_up_capabilities()?;
     block_on(async {
         let mut waiting = Waiting::new(&tracer)?;

@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod dump;
+pub(crate) mod switch;
 pub(crate) mod top;
 
 use std::{fmt, io, process::ExitCode, time::Duration};
@@ -59,6 +60,13 @@ impl From<anyhow::Error> for Failure {
 /// After the tracer is attached this process needs no capability: what it reads from here on is mapped or open.
 pub(crate) fn give_up_capabilities() -> Result<(), Failure> {
     privilege::drop_all().map_err(|error| Failure::Cannot(format!("giving up capabilities: {error}")))
+}
+
+/// Lets others ask the tracer for something from now on. Before capabilities are given up: they may have to help here.
+pub(crate) fn take_requests(tracer: &mut Tracer) -> Result<(), Failure> {
+    tracer
+        .take_requests()
+        .map_err(|error| Failure::Cannot(format!("waiting for requests: {error}")))
 }
 
 /// Fails unless the cgroup exists.
