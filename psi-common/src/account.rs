@@ -171,6 +171,13 @@ pub const fn unmatched_entries(integral: u64) -> i8 {
     }
 }
 
+/// A time integral without the entries that it holds beyond the exits, as if all of them ended at `now`.
+#[inline(always)]
+pub const fn ended_at(integral: u64, now: u64) -> u64 {
+    let entries = unmatched_entries(integral) as i64 as u64;
+    integral.wrapping_add(ENTRY.wrapping_add(now).wrapping_mul(entries))
+}
+
 /// Reads a time integral as of `now`: ns spent in the state so far, wrapping: below 0 by as much as events raced, or
 /// where the state is on since after `now`. The caller clamps it to the last total.
 #[inline(always)]
@@ -327,16 +334,27 @@ mod tests {
             (boot - 1, [boot; 2]),
             (1 << 40, [long_after; 2]),
         ] {
-            let with = |entries: &[u64], exits: &[u64]| {
+            let integral = |entries: &[u64], exits: &[u64]| {
                 let sum = |times: &[u64]| times.iter().fold(0_u64, |sum, &time| sum.wrapping_add(time + ENTRY));
-                unmatched_entries(u64::wrapping_add(total, sum(exits)).wrapping_sub(sum(entries)))
+                u64::wrapping_add(total, sum(exits)).wrapping_sub(sum(entries))
             };
+            let with = |entries: &[u64], exits: &[u64]| unmatched_entries(integral(entries, exits));
             assert_eq!(with(&[], &[]), 0);
             assert_eq!(with(&times[..1], &[]), 1);
             assert_eq!(with(&times, &[]), 2);
             assert_eq!(with(&[], &times[..1]), -1);
             assert_eq!(with(&[], &times), -2);
             assert_eq!(with(&times, &times[..1]), 1);
+            let end = times[1] + 3;
+            for (entries, exits, lasted) in [
+                (&times[..0], &times[..0], 0),
+                (&times[..1], &times[..0], end - times[0]),
+                (&times[..], &times[..0], 2 * end - times[0] - times[1]),
+                (&times[..0], &times[..1], (times[0]).wrapping_sub(end)),
+            ] {
+                let ended = ended_at(integral(entries, exits), end);
+                assert_eq!(ended, u64::wrapping_add(total, lasted), "{entries:?} {exits:?}");
+            }
         }
         // Events that raced leave a total a little below zero.
         assert_eq!(unmatched_entries(0_u64.wrapping_sub(40)), 0);

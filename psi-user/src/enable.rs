@@ -8,7 +8,7 @@
 //! it is off; how many it holds can be told from the integral, since an entry takes 2^62 off and an exit gives it back.
 
 use psi_common::{
-    account::{ENTRY, Records as _, total_at, unmatched_entries},
+    account::{ENTRY, Records as _, ended_at, unmatched_entries},
     layout::State,
     word::{occupied, states},
 };
@@ -20,6 +20,8 @@ const STATES: usize = State::ALL.len();
 const WATCH_NS: u64 = 2_000_000_000;
 /// Looks at a record that must agree before anything is corrected: an event that is under way is no fault.
 const LOOKS: usize = 4;
+/// Looks in which no event may come between, out of which those are taken.
+const TRIES: usize = 64;
 
 /// How many entries each integral lacks; below 0 it has too many.
 type Faults = [i8; STATES];
@@ -62,7 +64,7 @@ impl Switches {
             maps.set_disabled(cpu, slot, true);
         }
         let now = now_ns();
-        let times = (0..maps.cpu_count()).map(|cpu| maps.times(cpu, slot).map(|time| total_at(time, now)));
+        let times = (0..maps.cpu_count()).map(|cpu| maps.times(cpu, slot).map(|time| ended_at(time, now)));
         let disabled = Disabled {
             slot,
             times: times.collect(),
@@ -95,15 +97,20 @@ impl Switches {
     }
 
     /// Puts right what updaters changed that had looked at the flag before it changed. To be called before each flush.
-    pub(crate) fn settle(&mut self, maps: &MappedMaps) {
+    ///
+    /// Says whether no fault was found where a cgroup was enabled.
+    pub(crate) fn settle(&mut self, maps: &MappedMaps) -> bool {
         for disabled in &self.disabled {
             disabled.settle(maps);
         }
         let now = now_ns();
+        let mut are_right = true;
         self.enabled.retain_mut(|enabled| {
             let is_right = enabled.settle(maps);
+            are_right &= is_right;
             !is_right || now.saturating_sub(enabled.since_ns) < WATCH_NS
         });
+        are_right
     }
 
     /// Forgets a slot that has been emptied.
@@ -154,12 +161,8 @@ impl Enabled {
 /// How many entries each integral lacks, as some looks at the record all tell; 0 where they do not.
 fn faults(maps: &MappedMaps, cpu: usize, slot: u32) -> Faults {
     let mut all: Option<Faults> = None;
-    for _ in 0..LOOKS {
-        let word = maps.word(cpu, slot);
-        let times = maps.times(cpu, slot);
-        if maps.word(cpu, slot) != word {
-            return [0; STATES];
-        }
+    let looks = (0..TRIES).filter_map(|_| look(maps, cpu, slot)).take(LOOKS);
+    for (word, times) in looks {
         let on = states(occupied(word));
         let mut seen = [0; STATES];
         for (n, state) in State::ALL.into_iter().enumerate() {
@@ -176,6 +179,13 @@ fn faults(maps: &MappedMaps, cpu: usize, slot: u32) -> Faults {
         }
     }
     all.unwrap_or_default()
+}
+
+/// A record's word, and its times while that was the word; none if it changed.
+fn look(maps: &MappedMaps, cpu: usize, slot: u32) -> Option<(u64, [u64; STATES])> {
+    let word = maps.word(cpu, slot);
+    let times = maps.times(cpu, slot);
+    (maps.word(cpu, slot) == word).then_some((word, times))
 }
 
 /// Adds to a record's integrals, and lets the flush read it anew if that changes any.

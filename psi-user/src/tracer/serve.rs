@@ -7,6 +7,7 @@ use crate::control::{Listener, Refusal, Request};
 
 /// Far longer than an updater takes that is not stopped in the middle.
 const UPDATERS_TIME: Duration = Duration::from_millis(1);
+const MOST_ROUNDS: u32 = 8;
 
 impl Tracer {
     /// Lets others ask this tracer for something: whoever may use [`crate::control::DIRECTORY`]. Who may not make that gets no
@@ -63,9 +64,16 @@ impl Tracer {
         let slot = self.slot_to_switch(cgroup)?;
         self.sample();
         self.switches.enable(&self.maps, slot);
-        for _ in 0..2 {
+        // What is not settled then is before one of the next flushes.
+        let mut rounds_right = 0;
+        for _ in 0..MOST_ROUNDS {
             sleep(UPDATERS_TIME);
-            self.switches.settle(&self.maps);
+            rounds_right += 1;
+            if !self.switches.settle(&self.maps) {
+                rounds_right = 0;
+            } else if rounds_right == 2 {
+                break;
+            }
         }
         Ok(())
     }

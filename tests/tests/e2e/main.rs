@@ -15,6 +15,7 @@ mod new_cgroup;
 mod only_asked;
 mod output;
 mod records;
+mod switch;
 mod top;
 mod track;
 mod unprivileged;
