@@ -11,7 +11,14 @@ use std::{
 
 use rustix::process::Signal;
 use tests::{
-    PATIENCE, cgroup::Cgroup, eventually, machine, program::run, record::Share, running::Dump, session::Session,
+    PATIENCE,
+    cgroup::Cgroup,
+    eventually, machine,
+    program::{self, run},
+    record::Share,
+    running::Dump,
+    session::Session,
+    terminal::Terminal,
 };
 
 use crate::load;
@@ -302,4 +309,29 @@ impl Asker {
         self.answers.read_line(&mut line).expect("it answers");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
+}
+
+#[test]
+fn top_takes_requests_too() {
+    let Some(session) = Session::start("top_takes_requests_too") else {
+        return;
+    };
+    let Some(terminal) = Terminal::new() else {
+        return session.skip("tmux is not installed");
+    };
+    let cgroup = Cgroup::new(session.name());
+    let name = &cgroup.path()[1..20];
+    let words = program::words(&["top"]);
+    let words: Vec<&str> = words.iter().map(|word| word.to_str().expect("UTF-8")).collect();
+    terminal.type_line(&words.join(" "));
+    terminal.wait_for("the cgroup", |screen| {
+        screen.contains("memory:") && screen.contains(name)
+    });
+    run(&["disable", cgroup.path()]).expect_success();
+    terminal.wait_for("no cgroup", |screen| {
+        screen.contains("memory:") && !screen.contains(name)
+    });
+    run(&["enable", cgroup.path()]).expect_success();
+    terminal.wait_for("the cgroup again", |screen| screen.contains(name));
+    terminal.press(&["q"]);
 }

@@ -59,6 +59,10 @@ fn what_is_made_later_is_tracked_with_right_counts() {
         let early = load().within(&middle).alone().start(&["spin"]);
         let later = middle.child("later");
         let not = middle.child("never");
+        // Nothing of that one's own tells that it belongs elsewhere now.
+        let moved = dump.fresh_after(2);
+        let seen = moved.cgroup(middle.path()).expect("listed");
+        assert_eq!(seen["counts"]["productive"], 1, "{seen}");
         let spinner = load().within(&later).alone().start(&["spin", "--threads", "3"]);
         let before = dump.fresh_after(3);
         let after = dump.fresh_after(3);
