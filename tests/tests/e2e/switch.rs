@@ -31,7 +31,7 @@ fn socket(pid: u32) -> PathBuf {
 
 /// Has it done by the command.
 fn switch(command: &str, cgroup: &Cgroup, dump: &Dump) {
-    let finished = run(&[command, cgroup.path()]);
+    let finished = run(&[command, cgroup.path(), "--pid", &dump.pid().to_string()]);
     let told = format!("psitrace {}: {command}d {}\n", dump.pid(), cgroup.path());
     assert_eq!(finished.expect_success().stdout, told);
 }
@@ -201,11 +201,11 @@ fn what_cannot_be_switched_is_told_in_a_line() {
     };
     let cgroup = Cgroup::new(session.name());
     for command in ["disable", "enable"] {
-        assert!(
-            run(&[command, cgroup.path()])
-                .expect_failure(1)
-                .contains("no psitrace is running")
-        );
+        if !others_run() {
+            let finished = run(&[command, cgroup.path()]);
+            let line = finished.expect_failure(1);
+            assert!(line.contains("no psitrace is running"), "{line}");
+        }
         let with_pid = run(&[command, cgroup.path(), "--pid", "1"]);
         assert!(with_pid.expect_failure(1).contains("pid 1"), "{}", with_pid.stderr);
         assert!(run(&[command, "/"]).expect_failure(2).contains("root"));
@@ -214,9 +214,10 @@ fn what_cannot_be_switched_is_told_in_a_line() {
     }
     let dump = Dump::start(&["--interval", "200ms", "--track", "/no-such"]);
     dump.wait_until_ready();
-    let finished = run(&["disable", cgroup.path()]);
+    let pid = dump.pid().to_string();
+    let finished = run(&["disable", cgroup.path(), "--pid", &pid]);
     assert!(finished.expect_failure(2).contains("--track"), "{}", finished.stderr);
-    let finished = run(&["disable", "/no/such/cgroup"]);
+    let finished = run(&["disable", "/no/such/cgroup", "--pid", &pid]);
     assert!(
         finished.expect_failure(2).contains("no such cgroup"),
         "{}",
@@ -262,11 +263,13 @@ fn all_that_run_are_asked_and_leave_no_socket() {
     assert_eq!(killed.wait().code, None);
     assert!(stale.exists(), "who is killed cannot clean up");
     let finished = run(&["disable", cgroup.path()]);
-    let mut told: Vec<String> = finished.expect_success().stdout.lines().map(str::to_owned).collect();
-    told.sort_unstable();
-    let mut expected = [&one, &other].map(|dump| format!("psitrace {}: disabled {}", dump.pid(), cgroup.path()));
-    expected.sort_unstable();
-    assert_eq!(told, expected);
+    // Others on this machine may refuse.
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    for dump in [&one, &other] {
+        let told = format!("psitrace {}: disabled {}", dump.pid(), cgroup.path());
+        let times = finished.stdout.lines().filter(|line| *line == told).count();
+        assert_eq!(times, 1, "expected {told}, saw {finished:?}");
+    }
     for dump in [&mut one, &mut other] {
         assert_eq!(dump.fresh().cgroup(cgroup.path()), None);
     }
@@ -287,6 +290,12 @@ fn all_that_run_are_asked_and_leave_no_socket() {
     if fs::read_dir("/run/psitrace").map_or(0, Iterator::count) == 0 {
         eventually("the folder has gone", PATIENCE, is_gone);
     }
+}
+
+/// Whether someone else on this machine has a psitrace that takes requests.
+fn others_run() -> bool {
+    let mut sockets = fs::read_dir("/run/psitrace").into_iter().flatten().flatten();
+    sockets.any(|socket| UnixStream::connect(socket.path()).is_ok())
 }
 
 /// A connection to a running psitrace.
