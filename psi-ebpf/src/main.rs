@@ -15,6 +15,7 @@ mod left;
 mod maps;
 mod memory;
 mod memstall;
+mod rstat;
 mod sched;
 mod task;
 mod walk;

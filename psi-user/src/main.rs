@@ -21,6 +21,9 @@ fn main() -> ExitCode {
         Command::Check(args) => commands::check::run(&cli.tracing, &args),
         Command::Dump(args) => commands::dump::run(&cli.tracing, &args),
         Command::Top(args) => commands::top::run(&cli.tracing, &args),
+        Command::Stats(args) => commands::stats::run(&cli.tracing, &args),
+        Command::Rstat(args) => commands::rstat::run(&args),
+        Command::Bench(args) => commands::bench::run(&args),
         Command::Compare(args) => commands::compare::run(&cli.tracing, &args),
     };
     match result {
