@@ -178,6 +178,50 @@ pub mod slot_state {
     pub const RELEASED: u32 = 3;
 }
 
+/// What one CPU saw of the kernel's rstat locks: index `cpu` of the map `RSTAT`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Rstat {
+    /// Indexed by [`rstat_lock`].
+    pub locks: [RstatLock; rstat_lock::COUNT],
+}
+
+/// One of the kernel's rstat locks, as one CPU saw it. Times are in ns.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct RstatLock {
+    /// Since when a task of this CPU has waited; 0 for none.
+    pub waits_since: u64,
+    /// Since when a task of this CPU has held it; 0 for none.
+    pub held_since: u64,
+    /// Whose wait that is.
+    pub wait_pid: u32,
+    /// Whose hold that is.
+    pub hold_pid: u32,
+    /// Holds by [`crate::hold::bin`].
+    pub holds: [u64; 16],
+    /// Waits by [`crate::hold::bin`].
+    pub waits: [u64; 16],
+    /// The longest hold.
+    pub longest_hold: u64,
+    /// The longest wait.
+    pub longest_wait: u64,
+    /// Waits that ended on another CPU than they began on.
+    pub lost_waits: u64,
+}
+
+/// Index into [`Rstat::locks`].
+pub mod rstat_lock {
+    /// The lock of a whole flush.
+    pub const FLUSH: usize = 0;
+    /// A CPU's lock, taken by a flush.
+    pub const CPU: usize = 1;
+    /// The same, taken by an updater.
+    pub const UPDATER: usize = 2;
+    /// How many there are.
+    pub const COUNT: usize = 3;
+}
+
 /// What both sides share beyond the arrays: index 0 of the map `SHARED`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]

@@ -7,6 +7,7 @@
 
 pub mod account;
 pub mod event;
+pub mod hold;
 pub mod layout;
 pub mod list;
 pub mod queue_clock;

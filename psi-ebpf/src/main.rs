@@ -15,6 +15,8 @@ mod left;
 mod maps;
 mod memory;
 mod memstall;
+mod nothing;
+mod rstat;
 mod sched;
 mod task;
 mod walk;

@@ -101,6 +101,12 @@ pub(crate) enum Command {
     Disable(SwitchArgs),
     /// Let a cgroup's times go on in running psitraces, after `disable`
     Enable(SwitchArgs),
+    /// Run for a while and say what that cost: holds of the flush, programs, memory
+    Stats(StatsArgs),
+    /// Show how long the kernel's own rstat lock is held and waited for
+    Rstat(RstatArgs),
+    /// Measure what psitrace costs, beside the kernel's own figures
+    Bench(BenchArgs),
 }
 
 #[derive(Args, Debug)]
@@ -162,6 +168,55 @@ pub(crate) struct TopArgs {
     /// Show a flat list, most pressure first, instead of the tree
     #[arg(long)]
     pub(crate) flat: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StatsArgs {
+    /// Over how long: 500ms, 1s, 2m
+    #[arg(long, value_parser = duration, default_value = "10s")]
+    pub(crate) duration: Duration,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RstatArgs {
+    /// End after this time: 500ms, 1s, 2m
+    #[arg(long, value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Time between two tables: 500ms, 1s, 2m
+    #[arg(long, value_parser = interval, default_value = "1s")]
+    pub(crate) interval: Duration,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    pub(crate) bench: Bench,
+}
+
+/// What `bench` measures.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// The flush in three ways of holding the updated lists, beside the kernel's rstat before and after its fix
+    Flush(BenchFlushArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BenchFlushArgs {
+    /// Updates to run each way with, at least
+    #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) updates: u64,
+    /// Cgroups that are updated
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) cgroups: u32,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]

@@ -27,6 +27,11 @@ pub enum Error {
         /// What is mounted.
         mounted: String,
     },
+    /// The kernel does not tell of its rstat locks.
+    #[error(
+        "this kernel has no cgroup_rstat_* tracepoints, which came with Linux 6.9: its rstat lock cannot be watched"
+    )]
+    NoRstat,
     /// A required program was refused.
     #[error("the kernel refused the required program {program}: {reason}; `psitrace check` says more")]
     Program {

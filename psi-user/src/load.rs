@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The BPF object, built from psi-ebpf by `cargo xtask ebpf`.
-static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/psitrace.bpf.o");
+pub(crate) static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/psitrace.bpf.o");
 
 /// Slots that a machine gets at least.
 const MIN_SLOTS: u32 = 512;
@@ -358,7 +358,7 @@ pub(crate) fn reason(error: &ProgramError) -> String {
 }
 
 /// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -369,6 +369,22 @@ fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     line.replace('\n', " ")
+}
+
+/// What the kernel says that each map takes, bytes.
+pub(crate) fn map_bytes(ebpf: &Ebpf) -> Vec<(String, u64)> {
+    let bytes = |map: &Map| match map {
+        Map::Array(data) | Map::HashMap(data) | Map::Stack(data) | Map::RingBuf(data) | Map::Unsupported(data) => {
+            crate::info::map_bytes(data.fd().as_fd())
+        }
+        _ => None,
+    };
+    let mut all: Vec<_> = ebpf
+        .maps()
+        .filter_map(|(name, map)| Some((name.to_owned(), bytes(map)?)))
+        .collect();
+    all.sort();
+    all
 }
 
 pub(crate) fn map_all(ebpf: &Ebpf, sizes: Sizes) -> Result<MappedMaps, Error> {

@@ -16,7 +16,7 @@ use crate::model::Counts;
 pub(crate) use psi_common::list::Next;
 use psi_common::{
     account::{Records, Stamp, walk},
-    layout::{Cgroup, Counter, Cpu, CpuCgroup, NO_SLOT, Shared, State},
+    layout::{Cgroup, Counter, Cpu, CpuCgroup, NO_SLOT, NOT_LISTED, Shared, State},
     list::{self, Number},
     queue_clock::QueueClock,
     word::counts,
@@ -96,6 +96,15 @@ impl<T> MappedArray<T> {
         self.len
     }
 
+    /// A copy of a record that others may be changing: numbers in it are from about the same time.
+    pub(crate) fn copy(&self, index: usize) -> Option<T>
+    where
+        T: Copy,
+    {
+        // SAFETY: a live and aligned record of plain integers; each is read once.
+        self.get(index).map(|record| unsafe { record.read_volatile() })
+    }
+
     fn get(&self, index: usize) -> Option<*mut T> {
         // SAFETY: within the mapping.
         (index < self.len).then(|| unsafe { self.base.as_ptr().add(index) })
@@ -168,6 +177,12 @@ impl MappedMaps {
     /// Whether a CPU's updated list has anything on it.
     pub(crate) fn has_updates(&self, cpu: usize) -> bool {
         self.head(cpu).is_some_and(|head| head.get() != 0)
+    }
+
+    /// Whether a record is on an updated list.
+    #[expect(clippy::unused_self, reason = "ties the record to its mapping")]
+    pub(crate) fn is_listed(&self, record: *mut CpuCgroup) -> bool {
+        Link(atomic!(record, next, u32)).get() != NOT_LISTED
     }
 
     /// Between the links that were cleared and the values that are read.

@@ -2,6 +2,8 @@
 
 use serde::{Serialize, Serializer};
 
+use crate::flush::{FlushCost, HoldTimes};
+
 /// Name of the JSON form of a [`Snapshot`]; its number grows when a field changes its meaning.
 pub const SCHEMA: &str = "psitrace/1";
 
@@ -18,8 +20,22 @@ pub struct Snapshot {
     pub source: Source,
     /// What was missed or repaired since the tracer came.
     pub quality: Quality,
+    /// What the flush cost so far.
+    pub flush: Flush,
     /// All cgroups of the hierarchy that still exist: parents before their children, siblings by name.
     pub cgroups: Vec<CgroupPressure>,
+}
+
+/// What the flush cost since the tracer came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Flush {
+    /// Flushes, records and time.
+    #[serde(flatten)]
+    pub cost: FlushCost,
+    /// How long it held what an updater can meet.
+    pub hold_us: HoldTimes,
+    /// The longest of these, ns.
+    pub longest_hold_ns: u64,
 }
 
 /// Where the figures come from.

@@ -28,10 +28,11 @@ use crate::{
     figures::{Group, pressure},
     flush::{Flusher, HoldTimes},
     hierarchy::Hierarchy,
+    info::ProgramRuns,
     kernel::Kernel,
-    load::{Loaded, Options, Probe, ProgramReport, Sizes, load, map_all, reason, take},
+    load::{Loaded, Options, Probe, ProgramReport, Sizes, load, map_all, map_bytes, reason, take},
     mapped::{MappedMaps, now_ns},
-    model::{CgroupPressure, Quality, SCHEMA, Snapshot, Source},
+    model::{CgroupPressure, Flush, Quality, SCHEMA, Snapshot, Source},
     privilege,
     programs::Kind,
     slots::Slots,
@@ -55,6 +56,8 @@ pub struct Tracer {
     groups: Vec<Group>,
     source: Source,
     reports: Vec<ProgramReport>,
+    sizes: Sizes,
+    map_bytes: Vec<(String, u64)>,
     schedule: Schedule,
     clocks: Drift,
     /// Storage failures before all tasks had been seeded: events on tasks that nothing was known of yet.
@@ -64,7 +67,6 @@ pub struct Tracer {
     snapshot_ns: u64,
     with_counts: bool,
     hierarchy: Hierarchy,
-    sizes: Sizes,
     filter: Filter,
     /// Whether the whole tree is to be looked at after this averaging period.
     rescan_soon: bool,
@@ -97,6 +99,7 @@ impl Tracer {
             });
         }
 
+        let map_bytes = map_bytes(&loaded.ebpf);
         let maps = map_all(&loaded.ebpf, sizes)?;
         let mut free_slots: Stack<_, u32> = take(&mut loaded.ebpf, "FREE_SLOTS")?;
         for slot in (1..sizes.slots).rev() {
@@ -121,13 +124,14 @@ impl Tracer {
             groups: vec![Group::default(); maps.slots()],
             source: loaded.source,
             reports: loaded.reports,
+            sizes,
+            map_bytes,
             schedule: Schedule::new(now, period_ns(tick_ns)),
             clocks,
             unseeded: 0,
             periods: 0,
             snapshot_ns: now,
             with_counts: options.counts,
-            sizes,
             filter: options.track.clone(),
             rescan_soon: false,
             unverified: Vec::new(),
@@ -265,6 +269,7 @@ impl Tracer {
             interval_ns,
             source: self.source.clone(),
             quality: self.quality(),
+            flush: self.flush_figures(),
             cgroups,
         })
     }
@@ -315,6 +320,36 @@ impl Tracer {
     /// How long the flush held a list.
     pub const fn hold_times(&self) -> HoldTimes {
         self.flusher.hold_times
+    }
+
+    /// What the flush cost so far.
+    pub const fn flush_figures(&self) -> Flush {
+        Flush {
+            cost: self.flusher.cost,
+            hold_us: self.flusher.hold_times,
+            longest_hold_ns: self.flusher.hold_times.longest_ns,
+        }
+    }
+
+    /// How large the maps are.
+    pub const fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    /// What the kernel says that each map takes, bytes, by the maps' names.
+    pub fn map_bytes(&self) -> &[(String, u64)] {
+        &self.map_bytes
+    }
+
+    /// How often each loaded program ran and how long, while kernel.bpf_stats_enabled was on.
+    pub fn program_runs(&self) -> Vec<ProgramRuns> {
+        let mut runs: Vec<ProgramRuns> = self
+            .ebpf
+            .programs()
+            .filter_map(|(name, program)| crate::info::runs(name, program.fd().ok()?.as_fd()))
+            .collect();
+        runs.sort_by(|a, b| a.name.cmp(&b.name));
+        runs
     }
 
     /// Frees the slots of cgroups that are gone.

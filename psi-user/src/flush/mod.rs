@@ -20,7 +20,7 @@ use psi_common::{
 
 pub use self::hold::HoldTimes;
 use self::{
-    records::{IN_WINDOW, LISTED_ACTIVE, Record, Records, UNREAD},
+    records::{LISTED_ACTIVE, Meta, Records, UNREAD},
     sums::Sums,
 };
 use crate::{
@@ -44,7 +44,7 @@ const LATE_ADD_NS: u64 = 1_000_000;
 pub(crate) type Totals = [u64; STATES];
 
 /// What the flushes so far cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct FlushCost {
     /// Flushes: for snapshots, and one each averaging period.
     pub flushes: u64,
@@ -67,7 +67,10 @@ pub(crate) struct Flusher {
     /// By CPU.
     lists: Vec<Lists>,
     sums: Sums,
-    round: u16,
+    /// Number of the open window, from 1.
+    window: u16,
+    /// Number of the round in it.
+    round: u8,
     last_ns: u64,
     opened_ns: u64,
     tick_ns: u64,
@@ -93,6 +96,8 @@ struct Lists {
     active: Vec<u32>,
     /// That gained something in the open window.
     window: Vec<u32>,
+    /// How many of these were weighed in this round.
+    weighed: usize,
     /// Interrupt time that slots gained in the open window; one may be here more than once.
     irq: Vec<(u32, u64)>,
 }
@@ -128,6 +133,7 @@ impl Flusher {
             records: Records::new(slots * cpus),
             lists: vec![Lists::default(); cpus],
             sums: Sums::new(slots),
+            window: 1,
             round: 0,
             last_ns: now_ns,
             opened_ns: now_ns,
@@ -159,7 +165,7 @@ impl Flusher {
         for cpu in 0..maps.cpu_count() {
             let of_slot = self.lists[cpu].irq.iter().filter(|(of, _)| *of == slot);
             let window: u64 = of_slot.map(|(_, irq)| irq).sum();
-            let seen = self.records.seen(maps.index(cpu, slot))[IRQ];
+            let seen = self.records.irq(maps.index(cpu, slot));
             let untold = maps.times(cpu, slot)[IRQ].saturating_sub(seen) + window;
             if let Some(record) = maps.record(cpu as u32, parent).filter(|_| untold != 0) {
                 maps.add_time(record, State::IrqFull, untold);
@@ -172,12 +178,14 @@ impl Flusher {
     pub(crate) fn forget(&mut self, maps: &MappedMaps, slot: u32) {
         for cpu in 0..maps.cpu_count() {
             let index = maps.index(cpu, slot);
-            let Record { seen, opened, meta } = self.records.get(index);
-            *seen = [0; STATES];
-            *opened = [0; STATES];
-            meta.active = 0;
+            let mut record = self.records.get(index);
+            *record.seen() = [0; STATES];
+            *record.opened() = [0; IRQ];
             // It stays in the lists that it is in.
+            let mut meta = record.meta();
+            meta.active = 0;
             meta.flags &= !UNREAD;
+            record.set_meta(meta);
             self.lists[cpu].irq.retain(|(of, _)| *of != slot);
             self.unread.remove(&index);
         }
@@ -212,6 +220,11 @@ impl Flusher {
             }
         });
         self.opened_ns = self.last_ns;
+        if self.window == u16::MAX {
+            self.records.forget_windows();
+            self.window = 0;
+        }
+        self.window += 1;
         self.odd = !self.unread.is_empty();
         self.account();
     }
@@ -227,11 +240,7 @@ impl Flusher {
     /// Reads what has changed and sums up the open window.
     fn gather(&mut self, maps: &MappedMaps, slots: &Slots, closes: bool) {
         let now = now_ns();
-        if self.round == u16::MAX {
-            self.records.forget_rounds();
-            self.round = 0;
-        }
-        self.round += 1;
+        self.round = self.round.wrapping_add(1);
         // The kernel weighs in whole jiffies over a period. A window that is still open is weighed in units that are
         // shorter by as much: or a young one would weigh nothing.
         let window = now.saturating_sub(self.opened_ns);
@@ -332,7 +341,7 @@ impl Flusher {
     #[inline]
     fn soon(&self, maps: &MappedMaps, cpu: usize, slot: u32, round: &Round) {
         maps.prefetch(cpu, slot);
-        self.records.soon(maps.index(cpu, slot), !round.closes, prefetch);
+        self.records.soon(maps.index(cpu, slot), prefetch);
         self.sums.soon(slot, prefetch);
     }
 
@@ -342,23 +351,24 @@ impl Flusher {
         let index = maps.index(cpu, slot);
         let mut times = maps.times(cpu, slot);
         let most = bound.saturating_sub(self.last_ns) + LATE_ADD_NS;
-        let Record { seen, meta, .. } = self.records.get(index);
+        let mut record = self.records.get(index);
+        let mut meta = record.meta();
+        let seen = *record.seen();
         let gained = |times: &[u64; STATES], seen: &Totals, state: usize| {
             total_at(times[state], round.now).wrapping_sub(seen[state]) as i64
         };
         let mut delta = [0; STATES];
         let mut possible = meta.flags & UNREAD == 0;
         for state in 0..STATES {
-            let gained = gained(&times, seen, state);
+            let gained = gained(&times, &seen, state);
             possible &= gained.unsigned_abs() <= most;
             // Below zero: the state began after `now` was read.
             delta[state] = gained.max(0) as u64;
         }
         if !possible {
-            let seen = *seen;
             (delta, times) = self.read_again(maps, cpu, slot, &seen, round);
+            meta = self.records.meta(index);
         }
-        let Record { meta, .. } = self.records.get(index);
         let active = (0..STATES).fold(0, |active, state| active | u8::from(is_on(times[state])) << state);
         meta.active = active;
         let lists = &mut self.lists[cpu];
@@ -369,28 +379,34 @@ impl Flusher {
         if delta[IRQ] != 0 {
             lists.irq.push((slot, delta[IRQ]));
         }
-        self.gain(index, cpu, slot, &delta, round);
+        self.gain(index, cpu, slot, meta, &delta, round);
     }
 
     /// Notes what a record gained in this round, and weighs what it did in the window.
-    #[inline]
-    fn gain(&mut self, index: usize, cpu: usize, slot: u32, delta: &Totals, round: &Round) {
-        let Record { seen, opened, meta } = self.records.get(index);
+    #[inline(always)]
+    fn gain(&mut self, index: usize, cpu: usize, slot: u32, meta: Meta, delta: &Totals, round: &Round) {
+        let mut record = self.records.get(index);
+        let mut meta = meta;
         let mut window = *delta;
-        if meta.flags & IN_WINDOW != 0 {
+        let lists = &mut self.lists[cpu];
+        if meta.window == self.window {
+            let before = record.window();
             for state in 0..STATES {
-                window[state] += seen[state] - opened[state];
+                window[state] += before[state];
             }
         } else if !round.closes {
-            *opened = *seen;
-            meta.flags |= IN_WINDOW;
-            self.lists[cpu].window.push(slot);
+            let seen = *record.seen();
+            record.opened().copy_from_slice(&seen[..IRQ]);
+            lists.window.push(slot);
         }
-        for state in 0..STATES {
-            seen[state] += delta[state];
+        lists.weighed += 1;
+        meta.window = self.window;
+        for (seen, delta) in record.seen().iter_mut().zip(delta) {
+            *seen += delta;
         }
         meta.round = self.round;
         meta.weight = self.sums.add(slot, &window);
+        record.set_meta(meta);
     }
 
     /// A reading is out of its range, or the one before was.
@@ -429,7 +445,8 @@ impl Flusher {
             };
             delta[state] = gained.max(0) as u64;
         }
-        let Record { meta, .. } = self.records.get(index);
+        let mut record = self.records.get(index);
+        let mut meta = record.meta();
         meta.flags &= !UNREAD;
         if rejected {
             // What was not used is made up for by a later reading, which may then be larger by as much.
@@ -437,6 +454,7 @@ impl Flusher {
             self.unread.insert(index, unread + round.elapsed);
             self.odd = true;
         }
+        record.set_meta(meta);
         (delta, times)
     }
 
@@ -446,31 +464,22 @@ impl Flusher {
         if !self.lists[cpu].active.is_empty() {
             self.grow(maps, cpu, round);
         }
-        if !self.lists[cpu].window.is_empty() {
-            let mut window = std::mem::take(&mut self.lists[cpu].window);
-            for &slot in &window {
-                let Record { seen, opened, meta } = self.records.get(maps.index(cpu, slot));
-                if meta.round != self.round {
-                    let gained = std::array::from_fn(|state| seen[state] - opened[state]);
-                    meta.round = self.round;
-                    meta.weight = self.sums.add(slot, &gained);
-                }
-                if round.closes {
-                    meta.flags &= !IN_WINDOW;
-                }
-            }
-            if round.closes {
-                window.clear();
-            }
-            self.lists[cpu].window = window;
+        if self.lists[cpu].weighed < self.lists[cpu].window.len() {
+            self.weigh_the_rest(maps, cpu);
+        }
+        self.lists[cpu].weighed = 0;
+        if round.closes {
+            self.lists[cpu].window.clear();
         }
         if !self.lists[cpu].irq.is_empty() {
             let Self {
                 records, lists, sums, ..
             } = self;
+            let (window, round_number) = (self.window, self.round);
             let weight = |slot| {
                 let meta = records.meta(maps.index(cpu, slot));
-                if meta.round == self.round { meta.weight } else { 0 }
+                let was_weighed = meta.window == window && meta.round == round_number;
+                if was_weighed { meta.weight } else { 0 }
             };
             sums.add_irq(&lists[cpu].irq, |slot| slots.parent(slot), weight);
             if round.closes {
@@ -479,20 +488,49 @@ impl Flusher {
         }
     }
 
+    /// Whether a record was weighed in this round.
+    const fn was_weighed(&self, meta: Meta) -> bool {
+        meta.window == self.window && meta.round == self.round
+    }
+
+    /// Records that gained something earlier in the window and nothing now.
+    fn weigh_the_rest(&mut self, maps: &MappedMaps, cpu: usize) {
+        let window = std::mem::take(&mut self.lists[cpu].window);
+        for (n, &slot) in window.iter().enumerate() {
+            if let Some(&ahead) = window.get(n + WIDTH) {
+                self.records.soon(maps.index(cpu, ahead), prefetch);
+            }
+            let mut record = self.records.get(maps.index(cpu, slot));
+            let mut meta = record.meta();
+            if meta.round != self.round {
+                meta.round = self.round;
+                meta.weight = self.sums.add(slot, &record.window());
+                record.set_meta(meta);
+            }
+        }
+        self.lists[cpu].window = window;
+    }
+
     /// What is active and was not touched needs no read: it grew with the clock.
     fn grow(&mut self, maps: &MappedMaps, cpu: usize, round: &Round) {
         let mut active = std::mem::take(&mut self.lists[cpu].active);
         active.retain(|&slot| {
             let index = maps.index(cpu, slot);
-            let Record { meta, .. } = self.records.get(index);
+            let mut meta = self.records.meta(index);
             if meta.active == 0 {
                 meta.flags &= !LISTED_ACTIVE;
+                self.records.get(index).set_meta(meta);
                 return false;
             }
-            if meta.round != self.round {
-                let states = meta.active;
-                let delta = std::array::from_fn(|state| if states >> state & 1 != 0 { round.elapsed } else { 0 });
-                self.gain(index, cpu, slot, &delta, round);
+            if !self.was_weighed(meta) {
+                let delta = std::array::from_fn(|state| {
+                    if meta.active >> state & 1 != 0 {
+                        round.elapsed
+                    } else {
+                        0
+                    }
+                });
+                self.gain(index, cpu, slot, meta, &delta, round);
             }
             true
         });

@@ -1,6 +1,8 @@
 //! The tracer's maps as plain memory, without a kernel: for measuring the flush on machines larger than this one, and
 //! against updaters that are told what to do.
 
+mod locked;
+
 use std::{io, path::PathBuf, ptr};
 
 use psi_common::{
@@ -10,11 +12,13 @@ use psi_common::{
 };
 
 use crate::{
-    flush::Flusher,
+    flush::{Flusher, HoldTimes},
     hierarchy::{Hierarchy, V2},
     mapped::{MappedArray, MappedMaps, now_ns},
     slots::Slots,
 };
+
+pub use self::locked::{Hold, LockedFlusher, Locks, Met};
 
 /// What a tick takes, ns: CONFIG_HZ=250.
 const TICK_NS: u64 = 4_000_000;
@@ -50,6 +54,7 @@ impl Synthetic {
                 Cgroup {
                     id: u64::from(slot) + 1,
                     parent: if slot == 0 { NO_SLOT } else { 0 },
+                    above: if slot == 0 { NO_SLOT } else { 0 },
                     level: u32::from(slot != 0),
                     state: slot_state::LIVE,
                     generation: 0,
@@ -67,7 +72,7 @@ impl Synthetic {
             mount: PathBuf::new(),
             id: 0,
         };
-        let mut slots = Slots::new(nowhere, self.maps.slots());
+        let mut slots = Slots::new(nowhere, self.maps.slots(), false);
         slots.refresh(&self.maps, now_ns());
         SyntheticFlusher {
             flusher: Flusher::new(&self.maps, now_ns(), TICK_NS),
@@ -88,9 +93,7 @@ impl Synthetic {
 
     /// A task of the cgroup begins to wait on that CPU, or stops: what the BPF programs do for such an event.
     pub fn wait(&self, cpu: usize, slot: u32, begins: bool) {
-        let delta = contribution(class::waiting(false));
-        let delta = if begins { delta } else { delta.wrapping_neg() };
-        walk(&self.maps, cpu as u32, slot, delta, Stamp::UNREAD);
+        walk(&self.maps, cpu as u32, slot, waiting(begins), Stamp::UNREAD);
     }
 
     /// Copies all records to `to` (memcpy) and returns how many bytes these are; less when there is less room.
@@ -104,7 +107,18 @@ impl Synthetic {
     }
 }
 
+/// What a task that waits adds to a word, or takes back.
+fn waiting(begins: bool) -> u64 {
+    let delta = contribution(class::waiting(false));
+    if begins { delta } else { delta.wrapping_neg() }
+}
+
 impl SyntheticFlusher {
+    /// How long it held a list.
+    pub const fn hold_times(&self) -> HoldTimes {
+        self.flusher.hold_times
+    }
+
     /// What a snapshot does: takes in what was updated.
     pub fn flush(&mut self, machine: &Synthetic) {
         self.flusher.flush(&machine.maps, &self.slots);
