@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
+use crate::commands::bench::loads::Load;
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use psi_user::{load::Options, track::Filter};
 
@@ -202,8 +203,48 @@ pub(crate) struct BenchArgs {
 /// What `bench` measures.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
+    /// What it costs to be attached, under four loads, and what each option saves
+    Overhead(BenchOverheadArgs),
+    /// What each level of the cgroup tree adds to that, beside what it adds to the kernel's own PSI
+    Depth(BenchDepthArgs),
     /// The flush in three ways of holding the updated lists, beside the kernel's rstat before and after its fix
     Flush(BenchFlushArgs),
+    /// Run a load and print the seconds it took
+    #[command(hide = true)]
+    Load(BenchLoadArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BenchOverheadArgs {
+    /// Pairs of runs for each figure
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(3..))]
+    pub(crate) pairs: u32,
+    /// Only this load; may be repeated
+    #[arg(long, value_enum, value_name = "LOAD")]
+    pub(crate) load: Vec<Load>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BenchDepthArgs {
+    /// Pairs of runs for each figure
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(3..))]
+    pub(crate) pairs: u32,
+    /// Only this load; may be repeated [default: pipe and messaging]
+    #[arg(long, value_enum, value_name = "LOAD")]
+    pub(crate) load: Vec<Load>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BenchLoadArgs {
+    /// Which
+    #[arg(value_enum)]
+    pub(crate) load: Load,
 }
 
 #[derive(Args, Debug)]

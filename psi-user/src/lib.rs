@@ -16,6 +16,7 @@ pub mod kernel;
 pub mod load;
 mod mapped;
 pub mod model;
+pub mod nothing;
 pub mod pressure_file;
 pub mod privilege;
 pub mod programs;

@@ -149,7 +149,10 @@ pub(super) fn run(args: &BenchLoadArgs) -> Result<ExitCode, Failure> {
         Load::Fork => fork(),
         Load::Udp => udp(),
         Load::Pipe | Load::Messaging => {
-            return Err(Failure::Usage(format!("`{}` is a command of perf: run that", args.load.title())));
+            return Err(Failure::Usage(format!(
+                "`{}` is a command of perf: run that",
+                args.load.title()
+            )));
         }
     };
     done.map_err(|error| Failure::Cannot(format!("{}: {error}", args.load.title())))?;

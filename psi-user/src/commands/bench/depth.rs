@@ -1,0 +1,223 @@
+//! `psitrace bench depth`: what each level of the cgroup tree adds, beside what it adds to the kernel's own PSI.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use psi_user::hierarchy::{Hierarchy, V2};
+use serde::Serialize;
+
+use super::{
+    loads::Load,
+    machine::Machine,
+    pairs::{Pairs, Summary, median},
+    subject::{Subject, require_detached},
+};
+use crate::{
+    cli::BenchDepthArgs,
+    commands::{Failure, print},
+};
+
+const DEPTHS: [usize; 4] = [1, 4, 8, 16];
+
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: &'static str,
+    machine: Machine,
+    loads: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    load: Load,
+    depths: Vec<Depth>,
+    /// What a level adds to the time with psitrace attached, % of the time with none: least squares over the depths.
+    per_level: Option<f64>,
+    /// What a level adds to the time with the kernel's PSI in these cgroups, likewise; absent where it has none.
+    kernel_per_level: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Depth {
+    depth: usize,
+    /// Median of the runs with nothing attached, s.
+    detached_s: f64,
+    /// psitrace attached over detached.
+    attached: Option<Summary>,
+    /// With the kernel's PSI in these cgroups over without; absent where it cannot be turned off there.
+    kernel: Option<Summary>,
+}
+
+pub(super) fn run(args: &BenchDepthArgs) -> Result<ExitCode, Failure> {
+    require_detached()?;
+    let machine = Machine::here();
+    let hierarchy = Hierarchy::find(V2)?;
+    let loads = if args.load.is_empty() {
+        vec![Load::Pipe, Load::Messaging]
+    } else {
+        args.load.clone()
+    };
+    let nested = Nested::make(&hierarchy.mount)?;
+    let mut rows = Vec::new();
+    for load in loads {
+        rows.push(row(load, &nested, args.pairs)?);
+    }
+    let report = Report {
+        schema: "psitrace.bench.depth.v1",
+        machine,
+        loads: rows,
+    };
+    print(&if args.json {
+        // Numbers and strings only: this cannot fail.
+        serde_json::to_string(&report).unwrap_or_default() + "\n"
+    } else {
+        table(&report)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(load: Load, nested: &Nested, pairs: u32) -> Result<Row, Failure> {
+    let mut attached: [Pairs; DEPTHS.len()] = Default::default();
+    let mut kernel: [Pairs; DEPTHS.len()] = Default::default();
+    let mut detached: [Vec<f64>; DEPTHS.len()] = Default::default();
+    load.time(None)?;
+    for _ in 0..pairs {
+        for (n, &depth) in DEPTHS.iter().enumerate() {
+            let cgroup = Some(nested.at(depth));
+            let first = load.time(cgroup)?;
+            let tracer = Subject::Tracer(&[]).attach()?;
+            let with = load.time(cgroup)?;
+            drop(tracer);
+            let second = load.time(cgroup)?;
+            attached[n].push(first, with, second);
+            detached[n].extend([first, second]);
+            if nested.switch_psi(false) {
+                let without = load.time(cgroup)?;
+                nested.switch_psi(true);
+                let third = load.time(cgroup)?;
+                // The reverse of the pairs above: what is measured is here without.
+                kernel[n].push(without, f64::midpoint(second, third), without);
+            }
+        }
+    }
+    let depths: Vec<Depth> = DEPTHS
+        .iter()
+        .enumerate()
+        .map(|(n, &depth)| Depth {
+            depth,
+            detached_s: median(&detached[n]),
+            attached: attached[n].summary(),
+            kernel: kernel[n].summary(),
+        })
+        .collect();
+    Ok(Row {
+        load,
+        per_level: slope(&depths, |depth| depth.attached),
+        kernel_per_level: slope(&depths, |depth| depth.kernel),
+        depths,
+    })
+}
+
+/// By how much a ratio grows a level, %; none if one is missing.
+fn slope(depths: &[Depth], ratio: impl Fn(&Depth) -> Option<Summary>) -> Option<f64> {
+    let points: Vec<(f64, f64)> = depths
+        .iter()
+        .map(|depth| Some((depth.depth as f64, ratio(depth)?.median)))
+        .collect::<Option<_>>()?;
+    let count = points.len() as f64;
+    let (x, y) = points
+        .iter()
+        .fold((0.0, 0.0), |(x, y), point| (x + point.0 / count, y + point.1 / count));
+    let (over, under) = points.iter().fold((0.0, 0.0), |(over, under), point| {
+        (
+            over + (point.0 - x) * (point.1 - y),
+            under + (point.0 - x) * (point.0 - x),
+        )
+    });
+    (under > 0.0).then(|| over / under * 100.0)
+}
+
+fn table(report: &Report) -> String {
+    let mut text = format!("{}\n", report.machine.line());
+    let cell = |summary: Option<Summary>| summary.map_or_else(|| "-".to_owned(), |summary| summary.text());
+    let level = |slope: Option<f64>| slope.map_or_else(|| "-".to_owned(), |slope| format!("{slope:+.2} % a level"));
+    // Writing to a string cannot fail; here and below.
+    for row in &report.loads {
+        let _ = writeln!(
+            text,
+            "\n{}\n  {:>6} {:>12}  {:<24} {:<24}",
+            row.load.title(),
+            "levels",
+            "detached, s",
+            "psitrace attached",
+            "kernel's PSI there"
+        );
+        for depth in &row.depths {
+            let _ = writeln!(
+                text,
+                "  {:>6} {:>12.3}  {:<24} {:<24}",
+                depth.depth,
+                depth.detached_s,
+                cell(depth.attached),
+                cell(depth.kernel)
+            );
+        }
+        let _ = writeln!(
+            text,
+            "  {:>6} {:>12}  {:<24} {:<24}",
+            "",
+            "",
+            level(row.per_level),
+            level(row.kernel_per_level)
+        );
+    }
+    text
+}
+
+/// Cgroups within each other, as deep as the deepest; removed when dropped.
+struct Nested(Vec<PathBuf>);
+
+impl Nested {
+    fn make(mount: &Path) -> Result<Self, Failure> {
+        let mut this = Self(Vec::new());
+        let mut path = mount.join(format!("psitrace-bench-{}", std::process::id()));
+        for level in 1..=DEPTHS[DEPTHS.len() - 1] {
+            if level > 1 {
+                path.push(level.to_string());
+            }
+            fs::create_dir(&path)
+                .map_err(|error| Failure::Cannot(format!("making the cgroup {}: {error}", path.display())))?;
+            this.0.push(path.clone());
+        }
+        Ok(this)
+    }
+
+    /// The cgroup that is so many levels below the root.
+    fn at(&self, depth: usize) -> &Path {
+        &self.0[depth - 1]
+    }
+
+    /// Turns the kernel's PSI on or off in all of them; says whether it can be (since 6.1, and where PSI is on).
+    fn switch_psi(&self, on: bool) -> bool {
+        self.0
+            .iter()
+            .all(|path| fs::write(path.join("cgroup.pressure"), if on { "1" } else { "0" }).is_ok())
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        for path in self.0.iter().rev() {
+            // Busy for a moment after its last task.
+            for _ in 0..50 {
+                if fs::remove_dir(path).is_ok() {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        }
+    }
+}
