@@ -217,7 +217,7 @@ pub(crate) enum Bench {
 #[derive(Args, Debug)]
 pub(crate) struct BenchOverheadArgs {
     /// Pairs of runs for each figure
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(3..))]
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(6..))]
     pub(crate) pairs: u32,
     /// Only this load; may be repeated
     #[arg(long, value_enum, value_name = "LOAD")]
@@ -230,7 +230,7 @@ pub(crate) struct BenchOverheadArgs {
 #[derive(Args, Debug)]
 pub(crate) struct BenchDepthArgs {
     /// Pairs of runs for each figure
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(3..))]
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(6..))]
     pub(crate) pairs: u32,
     /// Only this load; may be repeated [default: pipe and messaging]
     #[arg(long, value_enum, value_name = "LOAD")]

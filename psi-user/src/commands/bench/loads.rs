@@ -13,6 +13,7 @@ use clap::ValueEnum;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::Serialize;
 
+use super::pairs::median;
 use crate::{
     cli::BenchLoadArgs,
     commands::{Failure, print},
@@ -32,11 +33,13 @@ pub(crate) enum Load {
     Udp,
 }
 
-/// So many steps take about half a second.
-const PIPE_STEPS: u32 = 100_000;
+/// So many steps take a quarter or half of a second.
+const PIPE_STEPS: u32 = 60_000;
 const MESSAGING_STEPS: u32 = 400;
-const FORK_STEPS: u32 = 600;
-const UDP_STEPS: u32 = 200_000;
+const FORK_STEPS: u32 = 500;
+const UDP_STEPS: u32 = 100_000;
+/// Runs whose median is a time.
+const RUNS: usize = 3;
 
 impl Load {
     pub(super) const ALL: [Self; 4] = [Self::Pipe, Self::Messaging, Self::Fork, Self::Udp];
@@ -74,14 +77,19 @@ impl Load {
         };
         Ok(match self {
             Self::Pipe => perf(&["pipe"], PIPE_STEPS),
-            Self::Messaging => perf(&["messaging", "-p", "-g", "4"], MESSAGING_STEPS),
+            Self::Messaging => perf(&["messaging", "-p", "-g", "8"], MESSAGING_STEPS),
             Self::Fork => own("fork")?,
             Self::Udp => own("udp")?,
         })
     }
 
-    /// Runs it once, in a cgroup if one is given; returns the seconds it took.
+    /// Runs it a few times, in a cgroup if one is given; returns the seconds it took.
     pub(super) fn time(self, cgroup: Option<&Path>) -> Result<f64, Failure> {
+        let runs: Vec<f64> = (0..RUNS).map(|_| self.time_once(cgroup)).collect::<Result<_, _>>()?;
+        Ok(median(&runs))
+    }
+
+    fn time_once(self, cgroup: Option<&Path>) -> Result<f64, Failure> {
         let failed = |reason: String| Failure::Cannot(format!("{}: {reason}", self.title()));
         let _pinned = (self != Self::Messaging)
             .then(Pinned::to_last)

@@ -124,26 +124,14 @@ fn table(report: &Report) -> String {
     for row in &report.loads {
         let _ = writeln!(
             text,
-            "\n{} ({:.3} s detached; bar for attached: {:.2})",
+            "\n{} ({:.3} s detached), over detached; bar for attached: {:.2}",
             row.load.title(),
             row.detached_s,
             row.bar
         );
-        let _ = writeln!(
-            text,
-            "  {:<16} {:<22} {:>7} {:>7} {:>6}",
-            "", "over detached", "min", "max", "pairs"
-        );
         for Cell { subject, ratio } in &row.subjects {
             let Some(ratio) = ratio else { continue };
-            let _ = writeln!(
-                text,
-                "  {subject:<16} {:<22} {:>7.3} {:>7.3} {:>6}",
-                ratio.text(),
-                ratio.min,
-                ratio.max,
-                ratio.pairs
-            );
+            let _ = writeln!(text, "  {subject:<16} {}", ratio.text());
         }
     }
     let _ = writeln!(

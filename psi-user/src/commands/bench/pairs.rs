@@ -13,12 +13,10 @@ pub(super) struct Summary {
     pub(super) pairs: usize,
     /// The middle ratio.
     pub(super) median: f64,
-    /// The smallest ratio.
-    pub(super) min: f64,
-    /// The largest ratio.
-    pub(super) max: f64,
-    /// By how much the median can be wrong, with 95 % confidence.
-    pub(super) noise: f64,
+    /// The true median is above this, and
+    pub(super) low: f64,
+    /// below this, with 95 % confidence or more.
+    pub(super) high: f64,
 }
 
 impl Pairs {
@@ -30,28 +28,41 @@ impl Pairs {
     /// None without a pair.
     pub(super) fn summary(&self) -> Option<Summary> {
         let ratios = sorted(self.0.iter().copied());
-        let median = middle(&ratios)?;
-        let apart = sorted(ratios.iter().map(|ratio| (ratio - median).abs()));
-        // The standard error of a median, from the median distance, if the ratios are about normal.
-        let sigma = 1.4826 * middle(&apart)?;
+        let outside = left_out(ratios.len());
         Some(Summary {
             pairs: ratios.len(),
-            median,
-            min: *ratios.first()?,
-            max: *ratios.last()?,
-            noise: 1.96 * 1.2533 * sigma / (ratios.len() as f64).sqrt(),
+            median: middle(&ratios)?,
+            low: *ratios.get(outside)?,
+            high: *ratios.get(ratios.len() - 1 - outside)?,
         })
     }
 }
 
+/// How many of so many sorted values may be left out at each end so that what is left spans the median with 95 % confidence:
+/// that of fair coins no more than these fall on one side. No assumption about how the values are spread. With fewer than six
+/// values it is less.
+fn left_out(count: usize) -> usize {
+    let mut ways = 1.0;
+    let mut tail = 0.0;
+    for few in 0..count {
+        tail += ways / 2_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
+        if 2.0 * tail > 0.05 {
+            return few.saturating_sub(1);
+        }
+        ways *= (count - few) as f64 / (few + 1) as f64;
+    }
+    0
+}
+
 impl Summary {
-    /// The ratio, or, if noise explains it, what noise leaves of it.
+    /// The ratio and between what it is; no ratio if it could as well be 1.
     pub(super) fn text(&self) -> String {
-        let Self { median, noise, .. } = self;
-        if (median - 1.0).abs() > *noise {
-            format!("{median:.3} ± {noise:.3}")
+        let Self { median, low, high, .. } = self;
+        let between = format!("({low:.3} to {high:.3})");
+        if (*low..=*high).contains(&1.0) {
+            format!("noise {between}")
         } else {
-            format!("within noise ({:.3})", 1.0 + noise)
+            format!("{median:.3} {between}")
         }
     }
 }
@@ -84,11 +95,29 @@ mod tests {
     #[test]
     fn noise_swallows_a_small_ratio() {
         let text = |ratios: &[f64]| Pairs(ratios.to_vec()).summary().map(|summary| summary.text());
-        let small = text(&[0.98, 1.05, 1.01, 0.97, 1.03]).unwrap_or_default();
-        assert!(small.starts_with("within noise"), "expected no ratio, saw {small}");
-        let large = text(&[1.18, 1.2, 1.19, 1.22, 1.17]).unwrap_or_default();
-        assert!(large.starts_with("1.190 ± 0.0"), "expected 1.190 ± 0.0.., saw {large}");
+        let small = text(&[0.98, 1.05, 1.01, 0.97, 1.03, 1.02]);
+        assert_eq!(small.as_deref(), Some("noise (0.970 to 1.050)"));
+        let large = text(&[1.18, 1.2, 1.19, 1.22, 1.17, 1.19, 1.3, 1.1, 1.2]);
+        assert_eq!(large.as_deref(), Some("1.190 (1.170 to 1.220)"));
         assert_eq!(text(&[]), None);
+    }
+
+    #[test]
+    fn confidence_is_that_of_fair_coins() {
+        // From a table of the sign test, 5 % on both sides together.
+        for (count, left) in [
+            (1, 0),
+            (5, 0),
+            (6, 0),
+            (8, 0),
+            (9, 1),
+            (12, 2),
+            (15, 3),
+            (20, 5),
+            (25, 7),
+        ] {
+            assert_eq!(left_out(count), left, "of {count}");
+        }
     }
 
     #[test]
