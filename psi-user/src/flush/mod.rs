@@ -359,11 +359,11 @@ impl Flusher {
         };
         let mut delta = [0; STATES];
         let mut possible = meta.flags & UNREAD == 0;
-        for state in 0..STATES {
+        for (state, delta) in delta.iter_mut().enumerate() {
             let gained = gained(&times, &seen, state);
             possible &= gained.unsigned_abs() <= most;
             // Below zero: the state began after `now` was read.
-            delta[state] = gained.max(0) as u64;
+            *delta = gained.max(0) as u64;
         }
         if !possible {
             (delta, times) = self.read_again(maps, cpu, slot, &seen, round);
