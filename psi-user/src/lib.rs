@@ -4,7 +4,9 @@
 //! is the way in.
 
 pub mod averages;
+pub mod control;
 mod drift;
+mod enable;
 pub mod error;
 mod figures;
 pub mod flush;
@@ -21,4 +23,5 @@ pub mod rstat;
 mod slots;
 pub mod synthetic;
 pub mod tracer;
+pub mod track;
 mod wakeups;

@@ -10,7 +10,7 @@ use clap::Parser as _;
 
 use cli::{Cli, Command};
 // The view names the model as its own crate's.
-use psi_user::model;
+use psi_user::{control::Request, model};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -25,6 +25,8 @@ fn main() -> ExitCode {
         Command::Rstat(args) => commands::rstat::run(&args),
         Command::Bench(args) => commands::bench::run(&args),
         Command::Compare(args) => commands::compare::run(&cli.tracing, &args),
+        Command::Disable(args) => commands::switch::run(&args, |cgroup| Request::Disable { cgroup }, "disabled"),
+        Command::Enable(args) => commands::switch::run(&args, |cgroup| Request::Enable { cgroup }, "enabled"),
     };
     match result {
         Ok(code) => code,

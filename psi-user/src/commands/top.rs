@@ -8,7 +8,7 @@ use std::{
 
 use psi_user::{model::Snapshot, tracer::Tracer};
 
-use super::{Failure, block_on, give_up_capabilities};
+use super::{Failure, block_on, give_up_capabilities, take_requests};
 use crate::{
     cli::{TopArgs, Tracing},
     top,
@@ -34,6 +34,7 @@ pub(crate) fn run(tracing: &Tracing, args: &TopArgs) -> Result<ExitCode, Failure
         return Err(Failure::Usage(line.to_owned()));
     }
     let mut tracer = Tracer::attach(&tracing.options())?;
+    take_requests(&mut tracer)?;
     give_up_capabilities()?;
     let options = top::Options {
         interval: args.interval,

@@ -182,6 +182,10 @@ impl Records for Locked<'_> {
         self.maps.add_time(record, state, delta);
     }
 
+    fn is_enabled(&self, record: Self::Record) -> bool {
+        self.maps.is_enabled(record)
+    }
+
     fn updated(&self, record: Self::Record, cpu: u32, slot: u32) {
         // As in the kernel: who is on the list already takes no lock.
         if self.maps.is_listed(record) {

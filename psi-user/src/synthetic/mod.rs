@@ -57,6 +57,7 @@ impl Synthetic {
                     level: u32::from(slot != 0),
                     state: slot_state::LIVE,
                     generation: 0,
+                    above: if slot == 0 { NO_SLOT } else { 0 },
                     reserved: 0,
                 },
             );
@@ -71,7 +72,7 @@ impl Synthetic {
             mount: PathBuf::new(),
             id: 0,
         };
-        let mut slots = Slots::new(nowhere, self.maps.slots());
+        let mut slots = Slots::new(nowhere, self.maps.slots(), false);
         slots.refresh(&self.maps, now_ns());
         SyntheticFlusher {
             flusher: Flusher::new(&self.maps, now_ns(), TICK_NS),
