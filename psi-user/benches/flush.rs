@@ -67,10 +67,9 @@ fn update(machine: &Synthetic, order: &[u32], updated: Updated) {
         };
         let slots = order[start..].iter().chain(&order[..start]);
         let count = match updated {
-            Updated::None => 0,
             Updated::SomeCgroups | Updated::OthersOnEachCpu => hundredth,
             Updated::AllOnSomeCpus if cpu % 103 == 0 => CGROUPS,
-            Updated::AllOnSomeCpus => 0,
+            Updated::None | Updated::AllOnSomeCpus => 0,
             Updated::All => CGROUPS,
         };
         for &slot in slots.take(count) {

@@ -160,12 +160,21 @@ impl Sizes {
         })
     }
 
-    /// Bytes that the maps take: a record of 128 bytes for each CPU and slot, 128 for each CPU, 36 a slot, 64 for each
-    /// place of a task, and about 64 for each id of the hash map; where only some cgroups are tracked also a ring.
+    /// Bytes that the maps take, by the kernel's own reckoning (`memlock` in a map's fdinfo, since 6.4): a record of 128
+    /// bytes for each CPU and slot, 128 for each CPU, 32 a slot and 64 for each place of a task, each of these arrays in
+    /// whole pages and with one more; 4 a slot for the stack of free ones; the hash map of ids with 64 an entry, one
+    /// entry more for each CPU, and 16 a bucket; and 35 KiB for what is always there.
     pub const fn bytes(self) -> u64 {
+        const PAGE: u64 = 4096;
+        const FIXED: u64 = 35 << 10;
+        const fn array(bytes: u64) -> u64 {
+            bytes.next_multiple_of(PAGE) + PAGE
+        }
         let (cpus, slots, tasks) = (self.cpus as u64, self.slots as u64, self.tasks as u64);
         let ids = slots + EXTRA_IDS as u64 + self.untracked as u64;
-        cpus * slots * 128 + cpus * 128 + slots * 36 + tasks * 64 + ids * 64 + 4096 + self.ring() as u64
+        let hash = (ids + cpus) * 64 + ids.next_power_of_two() * 16;
+        let fixed = FIXED + self.ring() as u64 - 4096;
+        array(cpus * slots * 128) + array(cpus * 128) + array(slots * 32) + array(tasks * 64) + slots * 4 + hash + fixed
     }
 
     /// Bytes of the ring that tells of new cgroups.

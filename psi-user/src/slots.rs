@@ -46,6 +46,8 @@ pub(crate) struct Slots {
     nameless: Vec<u32>,
     /// Slots that wait to be freed.
     released: Vec<u32>,
+    /// Slots whose cgroup exists and has a path, parents before children, siblings by name; none after a change.
+    order: Option<Vec<u32>>,
 }
 
 impl Slots {
@@ -58,6 +60,7 @@ impl Slots {
             changes_seen: None,
             nameless: Vec::new(),
             released: Vec::new(),
+            order: None,
         }
     }
 
@@ -70,6 +73,23 @@ impl Slots {
         (0..)
             .zip(&self.known)
             .filter_map(|(slot, known)| Some((slot, known.as_ref()?)))
+    }
+
+    /// Cgroups that exist, parents before children, siblings by name. Sorted anew only after a change.
+    pub(crate) fn ordered(&mut self) -> impl Iterator<Item = (u32, &Known, &str)> {
+        let known = &self.known;
+        let of = |slot: u32| known[slot as usize].as_ref().filter(|known| known.exists);
+        let order = self.order.get_or_insert_with(|| {
+            let mut named: Vec<(u32, &str)> = (0..known.len() as u32)
+                .filter_map(|slot| Some((slot, of(slot)?.path.as_deref()?)))
+                .collect();
+            named.sort_by(|a, b| a.1.split('/').cmp(b.1.split('/')));
+            named.into_iter().map(|(slot, _)| slot).collect()
+        });
+        order.iter().filter_map(move |&slot| {
+            let known = of(slot)?;
+            Some((slot, known, known.path.as_deref()?))
+        })
     }
 
     /// Slots in use.
@@ -86,6 +106,7 @@ impl Slots {
 
     /// Gives a slot to a directory found by userspace's own walk.
     pub(crate) fn put(&mut self, maps: &MappedMaps, slot: u32, directory: &Directory, above: u32) {
+        self.order = None;
         let parent = if self.only_leaf { NO_SLOT } else { above };
         let generation = maps.cgroup(slot).map_or(0, |entry| entry.generation);
         let Directory { id, level, path, .. } = directory;
@@ -114,6 +135,7 @@ impl Slots {
 
     /// Takes a slot back that no event has met.
     pub(crate) fn take_back(&mut self, maps: &MappedMaps, slot: u32) {
+        self.order = None;
         self.known[slot as usize] = None;
         set_free(maps, slot);
     }
@@ -126,6 +148,7 @@ impl Slots {
             return;
         }
         self.changes_seen = Some(changes);
+        self.order = None;
         for slot in 0..self.known.len() as u32 {
             let Some(entry) = maps.cgroup(slot) else { continue };
             if entry.state == slot_state::FREE {
@@ -185,6 +208,7 @@ impl Slots {
     /// what it knows of them.
     pub(crate) fn recycle(&mut self, maps: &MappedMaps, flusher: &mut Flusher, now_ns: u64) -> Vec<u32> {
         let mut freed = Vec::new();
+        self.order = None;
         let known = &mut self.known;
         self.released.retain(|&slot| {
             let Some(Known {

@@ -248,10 +248,7 @@ impl Tracer {
         let interval_ns = now.saturating_sub(self.snapshot_ns);
         self.snapshot_ns = now;
         let mut cgroups: Vec<CgroupPressure> = Vec::with_capacity(self.slots.used());
-        for (slot, known) in self.slots.iter() {
-            let (true, Some(path)) = (known.exists, &known.path) else {
-                continue;
-            };
+        for (slot, known, path) in self.slots.ordered() {
             if self.switches.is_disabled(slot) {
                 continue;
             }
@@ -260,7 +257,6 @@ impl Tracer {
             cgroup.counts = self.with_counts.then(|| self.maps.counts(slot));
             cgroups.push(cgroup);
         }
-        cgroups.sort_by(|a, b| a.path.split('/').cmp(b.path.split('/')));
         Ok(Snapshot {
             schema: SCHEMA,
             time_ns: SystemTime::UNIX_EPOCH

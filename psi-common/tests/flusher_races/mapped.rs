@@ -51,8 +51,9 @@ impl MappedMaps {
         self.memory.has_updates(cpu as u32)
     }
 
+    #[expect(clippy::unused_self, reason = "as in psi-user")]
     pub(crate) fn barrier(&self) {
-        self.memory.barrier();
+        Memory::barrier();
     }
 
     #[expect(clippy::unused_self, reason = "as in psi-user")]

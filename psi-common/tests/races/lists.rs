@@ -24,7 +24,7 @@ struct Seen([u64; TREE.len()]);
 impl Seen {
     /// One flush.
     fn flush(&mut self, memory: &Memory) {
-        let mut next = memory.detach(0);
+        let mut next = memory.has_updates(0).then(|| memory.detach(0)).flatten();
         let mut length = 0;
         while let Some(slot) = next {
             next = match memory.unlink(0, slot) {
@@ -37,7 +37,7 @@ impl Seen {
             };
             length += 1;
             assert!(length <= TREE.len(), "a chain with a loop");
-            memory.barrier();
+            Memory::barrier();
             self.0[slot as usize] = memory.time(0, slot, State::CpuSome);
         }
     }

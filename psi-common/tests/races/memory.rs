@@ -186,7 +186,7 @@ impl Memory {
     }
 
     /// Between cleared links and reads of values.
-    pub(crate) fn barrier(&self) {
+    pub(crate) fn barrier() {
         fence(std::sync::atomic::Ordering::SeqCst);
     }
 

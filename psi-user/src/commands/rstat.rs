@@ -77,6 +77,7 @@ fn write(text: &str) -> Result<bool, Failure> {
 }
 
 fn render(times: &[LockTimes], duration: Duration, json: bool) -> String {
+    use std::fmt::Write as _;
     if json {
         let lock = |times: &LockTimes| Lock {
             name: times.name,
@@ -104,8 +105,10 @@ fn render(times: &[LockTimes], duration: Duration, json: bool) -> String {
         .collect();
     let mut text = table("rstat", &columns);
     for lock in times {
-        text += &format!(
-            "{}: longest hold {} ns, longest wait {} ns, {} waits not timed; {:.1} s\n",
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{}: longest hold {} ns, longest wait {} ns, {} waits not timed; {:.1} s",
             lock.name,
             thousands(lock.holds.longest_ns),
             thousands(lock.waits.longest_ns),

@@ -283,14 +283,14 @@ impl Flusher {
                 && let Some(cpu) = cpus.next()
             {
                 if let Some(slot) = self.detach(maps, cpu) {
-                    self.soon(maps, cpu, slot, round);
+                    self.soon(maps, cpu, slot);
                     self.cursors.push(Cursor { cpu, slot });
                 }
             }
             if self.cursors.is_empty() {
                 return;
             }
-            if !self.step(maps, round) {
+            if !self.step(maps) {
                 // The updaters were interrupted between their two stores. They are not waiting for us, we are for them.
                 std::thread::yield_now();
                 continue;
@@ -309,7 +309,7 @@ impl Flusher {
     }
 
     /// Takes records off the lists, in turns, until there are enough; says whether there were any.
-    fn step(&mut self, maps: &MappedMaps, round: &Round) -> bool {
+    fn step(&mut self, maps: &MappedMaps) -> bool {
         loop {
             let before = self.batch.len();
             let mut n = 0;
@@ -318,7 +318,7 @@ impl Flusher {
                     Next::Slot(next) => {
                         self.batch.push(Cursor { cpu, slot });
                         self.cursors[n].slot = next;
-                        self.soon(maps, cpu, next, round);
+                        self.soon(maps, cpu, next);
                         n += 1;
                     }
                     Next::End => {
@@ -339,7 +339,7 @@ impl Flusher {
 
     /// Asks for the memory of a record that is next.
     #[inline]
-    fn soon(&self, maps: &MappedMaps, cpu: usize, slot: u32, round: &Round) {
+    fn soon(&self, maps: &MappedMaps, cpu: usize, slot: u32) {
         maps.prefetch(cpu, slot);
         self.records.soon(maps.index(cpu, slot), prefetch);
         self.sums.soon(slot, prefetch);
@@ -359,11 +359,11 @@ impl Flusher {
         };
         let mut delta = [0; STATES];
         let mut possible = meta.flags & UNREAD == 0;
-        for state in 0..STATES {
+        for (state, delta) in delta.iter_mut().enumerate() {
             let gained = gained(&times, &seen, state);
             possible &= gained.unsigned_abs() <= most;
             // Below zero: the state began after `now` was read.
-            delta[state] = gained.max(0) as u64;
+            *delta = gained.max(0) as u64;
         }
         if !possible {
             (delta, times) = self.read_again(maps, cpu, slot, &seen, round);
@@ -394,12 +394,13 @@ impl Flusher {
             for state in 0..STATES {
                 window[state] += before[state];
             }
+            lists.weighed += 1;
         } else if !round.closes {
             let seen = *record.seen();
             record.opened().copy_from_slice(&seen[..IRQ]);
             lists.window.push(slot);
+            lists.weighed += 1;
         }
-        lists.weighed += 1;
         meta.window = self.window;
         for (seen, delta) in record.seen().iter_mut().zip(delta) {
             *seen += delta;

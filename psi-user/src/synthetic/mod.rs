@@ -54,10 +54,10 @@ impl Synthetic {
                 Cgroup {
                     id: u64::from(slot) + 1,
                     parent: if slot == 0 { NO_SLOT } else { 0 },
-                    above: if slot == 0 { NO_SLOT } else { 0 },
                     level: u32::from(slot != 0),
                     state: slot_state::LIVE,
                     generation: 0,
+                    above: if slot == 0 { NO_SLOT } else { 0 },
                     reserved: 0,
                 },
             );

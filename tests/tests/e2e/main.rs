@@ -6,6 +6,7 @@ mod capabilities;
 mod check;
 mod churn;
 mod compare;
+mod cost;
 mod counts;
 mod detach;
 mod ending;
