@@ -3,7 +3,10 @@
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
-use psi_user::load::Options;
+use psi_user::{
+    load::Options,
+    top::{SortKey, Window},
+};
 
 /// Exit codes, as `psitrace --help` lists them.
 pub(crate) mod exit {
@@ -122,6 +125,15 @@ pub(crate) struct TopArgs {
     /// Show a flat list, most pressure first, instead of the tree
     #[arg(long)]
     pub(crate) flat: bool,
+    /// Sort by this column
+    #[arg(long, value_enum, default_value_t = SortKey::CpuSome, value_name = "COLUMN")]
+    pub(crate) sort: SortKey,
+    /// Time that the figures cover
+    #[arg(long, value_enum, default_value_t = Window::Avg10)]
+    pub(crate) average: Window,
+    /// For tests: panic after so many refreshes
+    #[arg(long, hide = true, value_name = "N")]
+    pub(crate) panic_after: Option<u64>,
 }
 
 #[derive(Args, Debug)]

@@ -18,5 +18,6 @@ pub mod pressure_file;
 pub mod privilege;
 pub mod programs;
 mod slots;
+pub mod top;
 pub mod tracer;
 mod wakeups;

@@ -2,15 +2,12 @@
 
 mod cli;
 mod commands;
-mod top;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use cli::{Cli, Command};
-// The view names the model as its own crate's.
-use psi_user::model;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {

@@ -6,25 +6,42 @@ use std::{
     process::ExitCode,
 };
 
-use psi_user::{model::Snapshot, tracer::Tracer};
-
-use super::{Failure, block_on, give_up_capabilities};
-use crate::{
-    cli::{TopArgs, Tracing},
-    top,
+use psi_user::{
+    model::Snapshot,
+    top::{self, Feed, Inspection},
+    tracer::Tracer,
 };
 
-impl top::Source for Tracer {
+use super::{Failure, block_on, give_up_capabilities};
+use crate::cli::{TopArgs, Tracing};
+
+/// What happens now, by the tracer.
+struct Live {
+    tracer: Tracer,
+    /// For tests.
+    until_panic: Option<u64>,
+}
+
+impl top::Source for Live {
     fn snapshot(&mut self) -> anyhow::Result<Snapshot> {
-        Ok(Self::snapshot(self)?)
+        if let Some(left) = &mut self.until_panic {
+            assert!(*left > 0, "asked for by --panic-after");
+            *left -= 1;
+        }
+        Ok(self.tracer.snapshot()?)
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(Self::wake_fd(self))
+        Some(self.tracer.wake_fd())
     }
 
     fn housekeeping(&mut self) -> anyhow::Result<()> {
-        Ok(Self::housekeeping(self)?)
+        Ok(self.tracer.housekeeping()?)
+    }
+
+    fn inspect(&mut self, path: &str) -> Option<Inspection> {
+        let directory = self.tracer.hierarchy().directory(path);
+        Some(top::inspect(&directory, path == "/"))
     }
 }
 
@@ -33,15 +50,19 @@ pub(crate) fn run(tracing: &Tracing, args: &TopArgs) -> Result<ExitCode, Failure
         let line = "top needs a terminal on standard input and output; `psitrace dump` writes to files and pipes";
         return Err(Failure::Usage(line.to_owned()));
     }
-    let mut tracer = Tracer::attach(&tracing.options())?;
+    let mut live = Live {
+        tracer: Tracer::attach(&tracing.options())?,
+        until_panic: args.panic_after,
+    };
     give_up_capabilities()?;
     let options = top::Options {
         interval: args.interval,
         tree: !args.flat,
-        ..top::Options::default()
+        sort: args.sort,
+        window: args.average,
     };
     block_on(async {
-        top::run(&mut tracer, options).await?;
+        top::run(Feed::Live(&mut live), options).await?;
         Ok(ExitCode::SUCCESS)
     })
 }
