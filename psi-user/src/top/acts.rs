@@ -109,7 +109,12 @@ impl State {
                 self.window = self.window.next();
                 self.rebuild();
             }
-            Action::Lines => self.lines = self.lines.next(),
+            Action::Lines => {
+                self.lines = self.lines.next();
+                if !self.lines.has(self.sort) {
+                    self.sort_by(self.sort.other_line());
+                }
+            }
             Action::SortNext => self.sort_by(self.sort.next()),
             Action::SortPrevious => self.sort_by(self.sort.previous()),
             Action::SortBy(key) if key == self.sort => self.sort_by(key.other_line()),

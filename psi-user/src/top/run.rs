@@ -284,7 +284,120 @@ impl Pace {
 mod tests {
     use super::*;
 
+    use crate::{
+        model::Snapshot,
+        top::{
+            Inspection, SortKey,
+            fixture::{Recording, cgroup, snapshot},
+        },
+    };
+
     const SECOND: Duration = Duration::from_secs(1);
+
+    /// A frame each two seconds.
+    fn recording() -> Recording {
+        let frame = |n: u64| Snapshot {
+            // Each is a point of a chart.
+            time_ns: snapshot(Vec::new()).time_ns.next_multiple_of(POINT_NS) + n * POINT_NS,
+            interval_ns: POINT_NS,
+            ..snapshot(vec![cgroup("/", 1, 0.0), cgroup("/a", 2, n as f64)])
+        };
+        Recording((0..10).map(frame).collect())
+    }
+
+    fn key(shown: &mut Shown<'_>, code: KeyCode) -> Asked {
+        shown.view.asked(&Event::Key(code.into()))
+    }
+
+    /// The points that the details know of.
+    fn known(shown: &Shown<'_>) -> usize {
+        let state = &shown.view.state;
+        let now_ns = state.snapshot().map_or(0, |snapshot| snapshot.time_ns);
+        state
+            .trails
+            .points(2, SortKey::CpuSome, now_ns)
+            .iter()
+            .flatten()
+            .count()
+    }
+
+    #[test]
+    fn a_recording_stands_still_until_it_is_played_and_stops_at_its_end() {
+        let mut recording = recording();
+        let mut shown = Shown::new(Feed::Replay(&mut recording), Options::default()).expect("frames");
+        assert!(!shown.ticks());
+        key(&mut shown, KeyCode::Char('p'));
+        assert!(shown.ticks());
+        for index in 1..10 {
+            shown.tick().expect("frames can be read");
+            assert_eq!(shown.view.state.place.map(|place| place.index), Some(index));
+        }
+        assert!(shown.ticks());
+        shown.tick().expect("frames can be read");
+        assert!(!shown.ticks());
+        assert_eq!(shown.view.state.message.as_deref(), Some("the recording ends here"));
+    }
+
+    #[test]
+    fn details_of_a_recording_know_what_was_before() {
+        let mut recording = recording();
+        let mut shown = Shown::new(Feed::Replay(&mut recording), Options::default()).expect("frames");
+        shown.travel(Travel::To(u64::MAX)).expect("frames can be read");
+        shown.complete().expect("frames can be read");
+        assert_eq!(known(&shown), 1);
+        key(&mut shown, KeyCode::Char('j'));
+        key(&mut shown, KeyCode::Enter);
+        shown.complete().expect("frames can be read");
+        assert_eq!(known(&shown), 10);
+        shown.travel(Travel::Frames(-3)).expect("frames can be read");
+        shown.complete().expect("frames can be read");
+        assert_eq!(known(&shown), 7);
+        shown.travel(Travel::Frames(1)).expect("frames can be read");
+        assert_eq!(known(&shown), 8);
+    }
+
+    #[test]
+    fn an_empty_recording_is_an_error() {
+        assert!(Shown::new(Feed::Replay(&mut Recording(Vec::new())), Options::default()).is_err());
+    }
+
+    /// Always the same; counts what it is asked for.
+    #[derive(Default)]
+    struct Counting {
+        inspected: Vec<String>,
+    }
+
+    impl Source for Counting {
+        fn snapshot(&mut self) -> Result<Snapshot> {
+            Ok(snapshot(vec![cgroup("/", 1, 0.0), cgroup("/a", 2, 1.0)]))
+        }
+
+        fn inspect(&mut self, path: &str) -> Option<Inspection> {
+            self.inspected.push(path.to_owned());
+            Some(Inspection::default())
+        }
+    }
+
+    #[test]
+    fn the_kernel_is_asked_once_an_interval_and_for_what_is_shown_only() {
+        let mut source = Counting::default();
+        let mut shown = Shown::new(Feed::Live(&mut source), Options::default()).expect("a source");
+        let mut step = |code: Option<KeyCode>| {
+            match code {
+                Some(code) => _ = key(&mut shown, code),
+                None => shown.tick().expect("figures"),
+            }
+            shown.complete().expect("figures");
+        };
+        step(None);
+        step(Some(KeyCode::Enter));
+        step(Some(KeyCode::Char('a')));
+        step(None);
+        step(Some(KeyCode::Char('j')));
+        step(Some(KeyCode::Esc));
+        step(None);
+        assert_eq!(source.inspected, ["/", "/", "/a"]);
+    }
 
     #[test]
     fn the_first_figures_do_not_wait_for_a_long_interval() {

@@ -53,7 +53,7 @@ fn top_gives_the_terminal_back_while_it_is_stopped() {
     let Some((_session, terminal, cgroup)) = set_up("top_gives_the_terminal_back_while_it_is_stopped") else {
         return;
     };
-    start(&terminal, "", &[]);
+    terminal.type_line(&command("", &[]));
     let is_shown = |screen: &str| screen.contains(name(&cgroup));
     terminal.wait_for("the cgroup", is_shown);
     let pid = terminal.process("psitrace");
@@ -62,7 +62,7 @@ fn top_gives_the_terminal_back_while_it_is_stopped() {
     }];
     for stop in stops {
         stop();
-        terminal.wait_for("the shell", |screen| !is_shown(screen) && screen.contains("complete"));
+        terminal.wait_for("the shell", |screen| screen.contains("Stopped"));
         terminal.type_line("clear; stty -a; echo seen''by-shell");
         let screen = terminal.wait_for("the shell's answer", |screen| screen.contains("seenby-shell"));
         assert_usual(&screen);
@@ -76,7 +76,7 @@ fn top_gives_the_terminal_back_while_it_is_stopped() {
     }
     // Stopped, told to end, and continued for that in the background, as shells do.
     terminal.press(&["C-z"]);
-    terminal.wait_for("the shell", |screen| !is_shown(screen));
+    terminal.wait_for("the shell", |screen| screen.contains("Stopped"));
     terminal.type_line("clear; kill %1; kill -CONT %1; wait %1; echo it''ended=$?; stty -a");
     let screen = terminal.wait_for("the end", |screen| screen.contains("itended="));
     assert!(screen.contains("itended=0"), "{screen}");
@@ -317,17 +317,17 @@ fn name(cgroup: &Cgroup) -> &str {
 }
 
 fn start(terminal: &Terminal, environment: &str, arguments: &[&str]) {
-    let words = program::words(&[&["top"], arguments].concat());
-    let words: Vec<String> = words
-        .iter()
-        .map(|word| format!("'{}'", word.to_str().expect("UTF-8")))
-        .collect();
     // Not in one piece, so that the line itself is not taken for its output.
-    let line = format!(
-        "{environment} {}; echo ended=$?; stty -a; echo com''plete",
-        words.join(" ")
-    );
-    terminal.type_line(line.trim());
+    let afterwards = "; echo ended=$?; stty -a; echo com''plete";
+    terminal.type_line(&(command(environment, arguments) + afterwards));
+}
+
+/// What starts it in a shell.
+fn command(environment: &str, arguments: &[&str]) -> String {
+    let words = program::words(&[&["top"], arguments].concat());
+    let quoted = words.iter().map(|word| format!(" '{}'", word.to_str().expect("UTF-8")));
+    let command = environment.to_owned() + &quoted.collect::<String>();
+    command.trim().to_owned()
 }
 
 /// It has left its screen with this exit code, and the terminal takes and shows lines as before.
