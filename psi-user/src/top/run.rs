@@ -9,8 +9,8 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use crossterm::event::{Event, KeyCode};
 use tokio::{
-    select,
-    time::{Instant, sleep_until},
+    pin, select,
+    time::{Instant, sleep, sleep_until},
 };
 
 use super::{
@@ -85,11 +85,16 @@ pub async fn run(feed: Feed<'_>, options: Options) -> Result<()> {
                     if is_foreground() {
                         break;
                     }
-                    // The shell continues a job before it ends it. In the background there is no terminal to draw on.
-                    select! {
-                        caught = signals.received() => if caught == Caught::End { return Ok(()) },
-                        () = terminal.end() => return Ok(()),
-                        () = tokio::time::sleep(GRACE) => {}
+                    // A shell ends a stopped job and continues it: is that it? In the background there is no terminal to
+                    // draw on.
+                    let grace = sleep(GRACE);
+                    pin!(grace);
+                    loop {
+                        select! {
+                            caught = signals.received() => if caught == Caught::End { return Ok(()) },
+                            () = terminal.end() => return Ok(()),
+                            () = &mut grace => break,
+                        }
                     }
                 }
                 screen.take_again()?;
