@@ -36,7 +36,18 @@ struct Style {
 }
 
 impl Style {
-    /// Takes in one number of an SGR sequence (ECMA-48, 8.3.117).
+    /// Takes in the numbers of an SGR sequence (ECMA-48, 8.3.117), or xterm's 38;5;N for one of its palette.
+    fn set_all(&mut self, codes: &str) {
+        let codes: Vec<usize> = codes.split(';').map(|code| code.parse().unwrap_or(0)).collect();
+        if let [before @ .., 38, 5, colour] = codes[..] {
+            before.iter().for_each(|code| self.set(*code));
+            // The bright ones look like the usual ones; all others are not used.
+            self.colour = Some(colour % COLOURS.len());
+        } else {
+            codes.iter().for_each(|code| self.set(*code));
+        }
+    }
+
     fn set(&mut self, code: usize) {
         match code {
             0 => *self = Self::default(),
@@ -71,7 +82,7 @@ pub(crate) fn parse(screen: &str) -> Vec<Vec<Span>> {
         });
         for (codes, text) in plain.into_iter().chain(styled) {
             if let Some(codes) = codes {
-                codes.split(';').for_each(|code| style.set(code.parse().unwrap_or(0)));
+                style.set_all(codes);
             }
             if !text.is_empty() {
                 spans.push(Span {
@@ -151,12 +162,13 @@ mod tests {
 
     #[test]
     fn styles_are_parsed_and_drawn() {
-        let lines = parse("a\u{1b}[1;31mb<c\u{1b}[0m d\u{1b}[7m\ne\u{1b}[27;39mf");
+        let lines = parse("a\u{1b}[1;31mb<c\u{1b}[0m d\u{1b}[7m\ne\u{1b}[27;39mf\u{1b}[1;38;5;3mg");
         let texts: Vec<Vec<&str>> = lines
             .iter()
             .map(|spans| spans.iter().map(|span| span.text.as_str()).collect())
             .collect();
-        assert_eq!(texts, [vec!["a", "b<c", " d"], vec!["e", "f"]]);
+        assert_eq!(texts, [vec!["a", "b<c", " d"], vec!["e", "f", "g"]]);
+        assert!(lines[1][2].style.bold && lines[1][2].style.colour == Some(3));
         assert!(lines[0][1].style.bold && lines[0][1].style.colour == Some(1));
         assert!(lines[1][0].style.reversed && !lines[1][1].style.reversed);
         let image = image(&lines, 10, 2);

@@ -75,6 +75,9 @@ pub(super) struct State {
     held: Option<Snapshot>,
     rows: Vec<Row>,
     widest: usize,
+    /// Ids of the cgroups whose names are no wider than that: each is looked at once, for with thousands it takes longer
+    /// than all else.
+    measured: HashSet<u64>,
     selected: Option<Selected>,
     /// First row that is shown.
     first: usize,
@@ -136,6 +139,7 @@ impl State {
             held: None,
             rows: Vec::new(),
             widest: 0,
+            measured: HashSet::new(),
             selected: None,
             first: 0,
             follow: true,
@@ -235,8 +239,9 @@ impl State {
     }
 
     /// Has the room for names follow what is shown from now on.
-    pub(super) const fn forget_widest(&mut self) {
+    pub(super) fn forget_widest(&mut self) {
         self.widest = 0;
+        self.measured.clear();
     }
 
     pub(super) const fn page(&self) -> usize {
@@ -279,13 +284,7 @@ impl State {
         };
         let by = if self.tree { tree } else { flat };
         self.rows = by(&self.cgroups, order);
-        let widest = self
-            .rows
-            .iter()
-            .map(|row| self.name_width(*row))
-            .max()
-            .unwrap_or_default();
-        self.widest = self.widest.max(widest);
+        self.measure();
         if let Some(Selected { id, row }) = self.selected {
             let found = self
                 .rows
@@ -293,6 +292,19 @@ impl State {
                 .position(|row| self.cgroup(*row).is_some_and(|cgroup| cgroup.id == id));
             self.put(found.unwrap_or(row));
         }
+    }
+
+    fn measure(&mut self) {
+        if self.measured.len() > 2 * self.cgroups.len() {
+            self.measured.clear();
+        }
+        let mut measured = std::mem::take(&mut self.measured);
+        for row in &self.rows {
+            if self.cgroup(*row).is_some_and(|cgroup| measured.insert(cgroup.id)) {
+                self.widest = self.widest.max(self.name_width(*row));
+            }
+        }
+        self.measured = measured;
     }
 
     fn name_width(&self, row: Row) -> usize {

@@ -25,7 +25,7 @@ const PICTURES: [(&str, u16, u16, &[&str]); 8] = [
     ("tree", 100, 20, &[]),
     ("list", 100, 16, &["t"]),
     ("bars", 120, 16, &["t", "f"]),
-    ("filter", 100, 16, &["f", "f", "/", "d", "b"]),
+    ("filter", 100, 16, &["f", "f", "C", "/", "d", "b"]),
     ("details", 120, 44, &["Enter", "Down", "Down", "Enter"]),
     ("help", 80, 24, &["Escape", "Escape", "Escape", "?"]),
     ("small", 60, 15, &["x"]),

@@ -3,7 +3,7 @@
 use std::fs;
 
 use rustix::process::{Signal, kill_process};
-use tests::{cgroup::Cgroup, machine, program, session::Session, terminal::Terminal};
+use tests::{PATIENCE, cgroup::Cgroup, eventually, machine, program, session::Session, terminal::Terminal};
 
 use crate::load;
 
@@ -77,10 +77,14 @@ fn top_gives_the_terminal_back_while_it_is_stopped() {
     // Stopped, told to end, and continued for that in the background, as shells do.
     terminal.press(&["C-z"]);
     terminal.wait_for("the shell", |screen| screen.contains("Stopped"));
-    terminal.type_line("clear; kill %1; kill -CONT %1; wait %1; echo it''ended=$?; stty -a");
-    let screen = terminal.wait_for("the end", |screen| screen.contains("itended="));
-    assert!(screen.contains("itended=0"), "{screen}");
-    let screen = terminal.wait_for("settings", |screen| screen.contains("icanon"));
+    terminal.type_line("clear; kill %1; kill -CONT %1");
+    let stat = format!("/proc/{}/stat", pid.as_raw_nonzero());
+    // A zombie until the shell looks.
+    eventually("psitrace ends", PATIENCE, || {
+        fs::read_to_string(&stat).map_or(Some(()), |stat| stat.contains(") Z ").then_some(()))
+    });
+    terminal.type_line("clear; stty -a; echo seen''by-shell");
+    let screen = terminal.wait_for("the shell's answer", |screen| screen.contains("seenby-shell"));
     assert_usual(&screen);
 }
 
@@ -269,17 +273,27 @@ fn top_does_without_colour_and_without_a_cursor() {
     let Some((_session, terminal, cgroup)) = set_up("top_does_without_colour_and_without_a_cursor") else {
         return;
     };
-    let _load = load().within(&cgroup).behind().start(&["spin"]);
-    let colours = |screen: &str| {
-        ["\u{1b}[31m", "\u{1b}[33m", "[33m", ";31m", ";33m"]
-            .iter()
-            .any(|code| screen.contains(code))
+    let threads = (2 * machine::cpus().len()).to_string();
+    let _load = load().within(&cgroup).behind().start(&["spin", "--threads", &threads]);
+    // Foreground colours: 3 and a digit, or xterm's palette by 38;5.
+    let has_colours = |screen: &str| {
+        let codes = screen.split("\u{1b}[").skip(1).filter_map(|part| part.split_once('m'));
+        let mut codes = codes.flat_map(|(codes, _)| codes.split(';'));
+        codes.any(|code| code == "38" || code.len() == 2 && code.starts_with('3') && code != "39")
     };
-    start(&terminal, "NO_COLOR=1", &[]);
-    terminal.wait_for("the cgroup", |screen| screen.contains(name(&cgroup)));
-    assert!(!colours(&terminal.coloured_screen()));
-    terminal.press(&["q"]);
-    is_sane(&terminal, 0);
+    for (environment, coloured) in [("NO_COLOR=", true), ("NO_COLOR=1", false)] {
+        start(&terminal, environment, &["--flat"]);
+        let is_high = |screen: &str| {
+            let line = screen.lines().find(|line| line.contains(name(&cgroup)));
+            let figure = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+            figure.is_some_and(|percent| percent > 10.0)
+        };
+        terminal.wait_for("pressure", is_high);
+        let screen = terminal.coloured_screen();
+        assert_eq!(has_colours(&screen), coloured, "{environment}: {screen:?}");
+        terminal.press(&["q"]);
+        is_sane(&terminal, 0);
+    }
 
     let folder = tempfile::tempdir().expect("a folder");
     let bytes = folder.path().join("bytes");
