@@ -39,10 +39,10 @@ impl Style {
     /// Takes in the numbers of an SGR sequence (ECMA-48, 8.3.117), or xterm's 38;5;N for one of its palette.
     fn set_all(&mut self, codes: &str) {
         let codes: Vec<usize> = codes.split(';').map(|code| code.parse().unwrap_or(0)).collect();
-        if let [before @ .., 38, 5, colour] = codes[..] {
+        if let [before @ .., 38, 5, colour] = codes.as_slice() {
             before.iter().for_each(|code| self.set(*code));
             // The bright ones look like the usual ones; all others are not used.
-            self.colour = Some(colour % COLOURS.len());
+            self.colour = Some(*colour % COLOURS.len());
         } else {
             codes.iter().for_each(|code| self.set(*code));
         }
