@@ -40,11 +40,15 @@ impl Style {
     fn set_all(&mut self, codes: &str) {
         let codes: Vec<usize> = codes.split(';').map(|code| code.parse().unwrap_or(0)).collect();
         if let [before @ .., 38, 5, colour] = codes.as_slice() {
-            before.iter().for_each(|code| self.set(*code));
+            for code in before {
+                self.set(*code);
+            }
             // The bright ones look like the usual ones; all others are not used.
             self.colour = Some(*colour % COLOURS.len());
         } else {
-            codes.iter().for_each(|code| self.set(*code));
+            for code in &codes {
+                self.set(*code);
+            }
         }
     }
 
