@@ -61,6 +61,8 @@ pub trait Records {
     fn add_word(&self, record: Self::Record, delta: u64) -> u64;
     /// Adds ns to a time integral, wrapping.
     fn add_time(&self, record: Self::Record, state: State, delta: u64);
+    /// Whether times go on in this record: a disabled one only counts.
+    fn is_enabled(&self, record: Self::Record) -> bool;
     /// Puts the record on its CPU's updated list unless it is there.
     fn updated(&self, record: Self::Record, cpu: u32, slot: u32);
     /// ns of CLOCK_MONOTONIC, below 2^61: now, or when a wakeup was, by its run queue's clock.
@@ -103,7 +105,7 @@ pub fn walk<R: Records>(records: &R, cpu: u32, slot: u32, delta: u64, stamp: Sta
         }
         let (was, is) = (states(before), states(after));
         let changed = was ^ is;
-        if changed != 0 {
+        if changed != 0 && records.is_enabled(record) {
             if now < ENTRY {
                 now = records.now(QueueClock::from_raw(now)).wrapping_add(ENTRY);
             }
@@ -146,12 +148,34 @@ fn flip<R: Records>(records: &R, record: R::Record, state: State, changed: u64, 
 /// Of two events that race one can read the clock before the other's add and land after it. Where one turns a state on
 /// and the other turns it off, the exit's time is then before the entry's, and a total that was 0 is below 0 for good.
 /// That must not look like a state that is on.
-const ENTRY: u64 = 1 << 62;
+pub const ENTRY: u64 = 1 << 62;
 
 /// Whether the state of a time integral is on.
 #[inline(always)]
 pub const fn is_on(integral: u64) -> bool {
     (integral as i64) < -(ENTRY as i64 / 2)
+}
+
+/// How many entries of a state a time integral holds beyond the exits: -2 to 2. All but 0 and 1 are faults, or two adds
+/// that landed the other way round.
+#[inline(always)]
+pub const fn unmatched_entries(integral: u64) -> i8 {
+    // The nearest multiple of what an entry takes off.
+    match integral.wrapping_neg().wrapping_add(ENTRY / 2) >> 62 {
+        0 => 0,
+        1 => 1,
+        3 => -1,
+        // Two of either. The times that came with them are larger than any total.
+        _ if (integral.wrapping_sub(2 * ENTRY) as i64) < 0 => 2,
+        _ => -2,
+    }
+}
+
+/// A time integral without the entries that it holds beyond the exits, as if all of them ended at `now`.
+#[inline(always)]
+pub const fn ended_at(integral: u64, now: u64) -> u64 {
+    let entries = unmatched_entries(integral) as i64 as u64;
+    integral.wrapping_add(ENTRY.wrapping_add(now).wrapping_mul(entries))
 }
 
 /// Reads a time integral as of `now`: ns spent in the state so far, wrapping: below 0 by as much as events raced, or
@@ -296,4 +320,43 @@ pub fn rerun<R: Records, C: Cell>(records: &R, cpu: u32, running: C, old: Runnin
         records.add(cpu, new.slot(), delta, stamp);
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_without_exits_are_told_from_the_integral() {
+        let (boot, long_after) = (5_000, 1 << 57);
+        for (total, times) in [
+            (0, [boot, boot + 10]),
+            (boot - 1, [boot; 2]),
+            (1 << 40, [long_after; 2]),
+        ] {
+            let integral = |entries: &[u64], exits: &[u64]| {
+                let sum = |times: &[u64]| times.iter().fold(0_u64, |sum, &time| sum.wrapping_add(time + ENTRY));
+                u64::wrapping_add(total, sum(exits)).wrapping_sub(sum(entries))
+            };
+            let with = |entries: &[u64], exits: &[u64]| unmatched_entries(integral(entries, exits));
+            assert_eq!(with(&[], &[]), 0);
+            assert_eq!(with(&times[..1], &[]), 1);
+            assert_eq!(with(&times, &[]), 2);
+            assert_eq!(with(&[], &times[..1]), -1);
+            assert_eq!(with(&[], &times), -2);
+            assert_eq!(with(&times, &times[..1]), 1);
+            let end = times[1] + 3;
+            for (entries, exits, lasted) in [
+                (&times[..0], &times[..0], 0),
+                (&times[..1], &times[..0], end - times[0]),
+                (&times[..], &times[..0], 2 * end - times[0] - times[1]),
+                (&times[..0], &times[..1], (times[0]).wrapping_sub(end)),
+            ] {
+                let ended = ended_at(integral(entries, exits), end);
+                assert_eq!(ended, u64::wrapping_add(total, lasted), "{entries:?} {exits:?}");
+            }
+        }
+        // Events that raced leave a total a little below zero.
+        assert_eq!(unmatched_entries(0_u64.wrapping_sub(40)), 0);
+    }
 }

@@ -69,8 +69,8 @@ pub struct CpuCgroup {
     pub word: u64,
     /// Link of the CPU's updated list: a slot plus one, or one of [`NOT_LISTED`], [`LINK_PENDING`], [`LIST_END`].
     pub next: u32,
-    /// Unused.
-    pub reserved: u32,
+    /// Not 0 while the cgroup is disabled: counts go on, times stand still.
+    pub disabled: u32,
     /// Signed time integrals in ns, indexed by [`State`]: the total while the state is off, the total minus the time
     /// of entry and a constant (so far below zero) while it is on. See [`crate::account::total_at`].
     pub times: [u64; 14],
@@ -137,7 +137,8 @@ pub enum Counter {
 pub struct Cgroup {
     /// The cgroup's id: the inode number of its directory.
     pub id: u64,
-    /// Slot of the parent, or [`NO_SLOT`] for the root.
+    /// Slot that counts it in turn: the parent's; [`NO_SLOT`] for the root, and for all where cgroups count their own
+    /// tasks only.
     pub parent: u32,
     /// Depth below the root, 0 for the root.
     pub level: u32,
@@ -145,8 +146,10 @@ pub struct Cgroup {
     pub state: u32,
     /// Grows each time the slot is given out again.
     pub generation: u32,
+    /// Slot of the cgroup above it in the tree; [`NO_SLOT`] for the root.
+    pub above: u32,
     /// Unused.
-    pub reserved: u64,
+    pub reserved: u32,
 }
 
 /// The slot of no cgroup.
@@ -158,6 +161,10 @@ pub const EXTRA_IDS: u32 = 4096;
 
 /// Set in a value of the map `CGROUP_IDS` when the slot belongs to an ancestor.
 pub const ANCESTORS_SLOT: u32 = 1 << 31;
+/// Set beside [`ANCESTORS_SLOT`] for a cgroup that is not to have a slot of its own.
+pub const UNTRACKED: u32 = 1 << 30;
+/// The slot in a value of the map `CGROUP_IDS`.
+pub const SLOT_OF_ID: u32 = !(ANCESTORS_SLOT | UNTRACKED);
 
 /// Values of [`Cgroup::state`].
 pub mod slot_state {
@@ -187,7 +194,33 @@ pub struct Shared {
     pub walked: u64,
     /// By how much CLOCK_MONOTONIC gets ahead of run queue clocks, see [`crate::queue_clock::wakeup_time`].
     pub drift: i64,
+    /// Entries of `CGROUP_IDS` for cgroups that are not to have a slot, see [`UNTRACKED`].
+    pub untracked: u64,
+    /// Not 0 while userspace has been told of a cgroup that it did not get a [`NewCgroup`] of.
+    pub rescan_wanted: u64,
 }
+
+/// A cgroup that has been made while only some are tracked: an entry of the ring `NEW_CGROUPS`. Userspace decides
+/// whether it gets a slot.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct NewCgroup {
+    /// Its id.
+    pub id: u64,
+    /// Depth below the root.
+    pub level: u32,
+    /// The slot that it is charged to until then: its nearest tracked ancestor's.
+    pub slot: u32,
+    /// Not 0 if `CGROUP_IDS` has it.
+    pub has_id: u32,
+    /// Bytes of `path` with the 0 at its end; not above 0 if it could not be read.
+    pub length: i32,
+    /// Path from the hierarchy's root, as the kernel tells it.
+    pub path: [u8; NEW_PATH],
+}
+
+/// Bytes of a path that the kernel tells at most (TRACE_CGROUP_PATH_LEN), with the 0 at its end.
+pub const NEW_PATH: usize = 1024;
 
 /// What is kept about one task: index `pid & mask` of the map `TASKS`, or, for a task whose place there is taken, the
 /// value of the task storage map `CROWDED_OUT`. A cacheline of its own.
@@ -217,5 +250,6 @@ const _: () = {
     assert!(size_of::<Cpu>() == 128);
     assert!(size_of::<Cgroup>() == 32);
     assert!(size_of::<Shared>() == 64);
+    assert!(size_of::<NewCgroup>() == 24 + NEW_PATH);
     assert!(size_of::<Task>() == 64);
 };

@@ -3,12 +3,15 @@
 use core::intrinsics::{AtomicOrdering::SeqCst, atomic_xadd, atomic_xchg};
 use core::ptr;
 
-use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
-use psi_common::layout::{ANCESTORS_SLOT, Counter, EXTRA_IDS, MAX_LEVEL, Shared, Task, slot_state};
+use aya_ebpf::{helpers::generated::bpf_probe_read_kernel_str, macros::btf_tracepoint, programs::BtfTracePointContext};
+use psi_common::layout::{
+    ANCESTORS_SLOT, Counter, EXTRA_IDS, MAX_LEVEL, NEW_PATH, NO_SLOT, NewCgroup, SLOT_OF_ID, Shared, Task, UNTRACKED,
+    slot_state,
+};
 
 use crate::{
     kernel::{self, Object, member},
-    maps::{CGROUP_IDS, CGROUPS, FREE_SLOTS, SHARED, WAKEUPS},
+    maps::{CGROUP_IDS, CGROUPS, FREE_SLOTS, NEW_CGROUPS, SHARED, WAKEUPS},
     memory::count,
 };
 
@@ -57,7 +60,7 @@ unsafe fn look_up(css_set: Object, storage: *mut Task) -> u32 {
 #[inline(always)]
 fn slot_by_id(id: u64) -> Option<u32> {
     // SAFETY: the value is copied at once; values are only ever replaced whole.
-    unsafe { CGROUP_IDS.get(&id) }.map(|slot| *slot & !ANCESTORS_SLOT)
+    unsafe { CGROUP_IDS.get(&id) }.map(|slot| *slot & SLOT_OF_ID)
 }
 
 /// # Safety
@@ -123,7 +126,11 @@ pub(crate) fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
         }
         let id = id(cgroup);
         let level: u32 = member(cgroup, &kernel::CGROUP_LEVEL);
-        let parent = ancestors_slot(cgroup);
+        let above = ancestors_slot(cgroup);
+        if kernel::UNTRACKED_IDS.load() != 0 {
+            tell_of_new(shared, id, level, above, ctx.arg(1));
+            return 0;
+        }
         let slot = if level <= MAX_LEVEL {
             FREE_SLOTS.pop().ok().flatten()
         } else {
@@ -137,7 +144,8 @@ pub(crate) fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
                     return 0;
                 };
                 (*entry).id = id;
-                (*entry).parent = parent;
+                (*entry).parent = if kernel::ONLY_LEAF.load() == 0 { above } else { NO_SLOT };
+                (*entry).above = above;
                 (*entry).level = level;
                 if CGROUP_IDS.insert(&id, &slot, 0).is_err() {
                     let _ = FREE_SLOTS.push(&slot, 0);
@@ -149,7 +157,7 @@ pub(crate) fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
                 if ptr::read_volatile(&raw const (*shared).without_slot) >= EXTRA_IDS.into() {
                     return 0;
                 }
-                if CGROUP_IDS.insert(&id, &(parent | ANCESTORS_SLOT), 0).is_err() {
+                if CGROUP_IDS.insert(&id, &(above | ANCESTORS_SLOT), 0).is_err() {
                     return 0;
                 }
                 atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*shared).without_slot, 1);
@@ -158,6 +166,34 @@ pub(crate) fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
         atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*shared).cgroup_changes, 1);
     }
     0
+}
+
+/// Where only some cgroups are tracked: a pattern is nothing for a program, so userspace decides.
+///
+/// # Safety
+/// `path` must be the tracepoint's.
+#[inline(always)]
+unsafe fn tell_of_new(shared: *mut Shared, id: u64, level: u32, slot: u32, path: *const u8) {
+    // SAFETY: map values; the helper checks the address of the path.
+    unsafe {
+        let has_id = ptr::read_volatile(&raw const (*shared).untracked) < kernel::UNTRACKED_IDS.load().into()
+            && CGROUP_IDS.insert(&id, &(slot | ANCESTORS_SLOT | UNTRACKED), 0).is_ok();
+        if has_id {
+            atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*shared).untracked, 1);
+        }
+        let Some(mut entry) = NEW_CGROUPS.reserve::<NewCgroup>(0) else {
+            wake(&raw mut (*shared).rescan_wanted);
+            return;
+        };
+        let new = entry.as_mut_ptr();
+        (*new).id = id;
+        (*new).level = level;
+        (*new).slot = slot;
+        (*new).has_id = has_id.into();
+        let into = (&raw mut (*new).path).cast();
+        (*new).length = bpf_probe_read_kernel_str(into, NEW_PATH as u32, path.cast()) as i32;
+        entry.submit(0);
+    }
 }
 
 /// `cgroup_release(cgrp, path)`: the last reference is gone, so no task can be charged to it any more. At
@@ -176,6 +212,10 @@ pub(crate) fn cgroup_release(ctx: BtfTracePointContext) -> i32 {
             return 0;
         };
         let _ = CGROUP_IDS.remove(&id);
+        if value & UNTRACKED != 0 {
+            atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*shared).untracked, u64::MAX);
+            return 0;
+        }
         if value & ANCESTORS_SLOT != 0 {
             atomic_xadd::<u64, u64, { SeqCst }>(&raw mut (*shared).without_slot, u64::MAX);
             return 0;

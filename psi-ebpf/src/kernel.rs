@@ -61,6 +61,10 @@ globals! {
     TASK_STORAGE_FLAGS: u32 = 0;
     /// One of [`memstall_source`].
     MEMSTALL_SOURCE: u32 = 0;
+    /// Not 0 if each cgroup counts its own tasks only.
+    ONLY_LEAF: u32 = 0;
+    /// Cgroups without a slot that are remembered by id where only some are tracked; 0 where all are.
+    UNTRACKED_IDS: u32 = 0;
     /// For tests: every so many context switches one is ignored; 0 for never.
     DROP_SWITCHES: u32 = 0;
 }
@@ -74,6 +78,8 @@ pub(crate) mod memstall_source {
     pub(crate) const FENTRY: u32 = 0;
     /// The kernel's `in_memstall` bit when a task is not running, reclaim tracepoints when it is.
     pub(crate) const TASK_BIT: u32 = 1;
+    /// Nowhere: they are not asked for.
+    pub(crate) const NONE: u32 = 3;
     // Anything else: reclaim tracepoints alone.
 }
 

@@ -93,6 +93,7 @@ impl event::Task for Left {
             match kernel::MEMSTALL_SOURCE.load() {
                 memstall_source::FENTRY => ptr::read_volatile(&raw const (*self.record).memstall) != 0,
                 memstall_source::TASK_BIT => self.bit(&kernel::TASK_IN_MEMSTALL, &kernel::TASK_IN_MEMSTALL_MASK),
+                memstall_source::NONE => false,
                 _ => ptr::read_volatile(&raw const (*self.record).in_reclaim) != 0,
             }
         }

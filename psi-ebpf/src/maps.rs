@@ -31,6 +31,10 @@ pub(crate) static FREE_SLOTS: Stack<u32> = Stack::with_max_entries(1, 0);
 #[map]
 pub(crate) static WAKEUPS: RingBuf = RingBuf::with_byte_size(4096, 0);
 
+/// Cgroups that userspace is to look at, [`psi_common::layout::NewCgroup`].
+#[map]
+pub(crate) static NEW_CGROUPS: RingBuf = RingBuf::with_byte_size(4096, 0);
+
 /// Index `pid & TASK_MASK`.
 #[map]
 pub(crate) static TASKS: Array<Task> = Array::with_max_entries(1, BPF_F_MMAPABLE);

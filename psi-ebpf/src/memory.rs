@@ -109,6 +109,12 @@ impl Records for Maps {
     }
 
     #[inline(always)]
+    fn is_enabled(&self, record: *mut CpuCgroup) -> bool {
+        // SAFETY: a map value, whose cacheline the word's add has brought here.
+        unsafe { ptr::read_volatile(&raw const (*record).disabled) == 0 }
+    }
+
+    #[inline(always)]
     fn updated(&self, record: *mut CpuCgroup, cpu: u32, slot: u32) {
         // On x86 the adds before this are full barriers, so either the load of the link sees that the flusher took the record
         // off, or the flusher sees the adds. Where a plain atomic add orders nothing (arm64) the load may come

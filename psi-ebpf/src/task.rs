@@ -170,6 +170,14 @@ impl Tracked {
         unsafe { ptr::write_volatile(&raw mut (*self.record.as_ptr()).memstall, flags) };
     }
 
+    /// Makes the next event look its cgroup's slot up. A benign race with an event that has just done so: the next walk
+    /// comes past here again.
+    #[inline(always)]
+    pub(crate) fn forget_slot(self) {
+        // SAFETY: a map value.
+        unsafe { ptr::write_volatile(&raw mut (*self.record.as_ptr()).css_set, 0) };
+    }
+
     /// Gives its place in `TASKS` back. Only after its last event.
     #[inline(always)]
     pub(crate) fn release(self) {
@@ -251,6 +259,7 @@ impl event::Task for Tracked {
         match kernel::MEMSTALL_SOURCE.load() {
             memstall_source::FENTRY => self.memstall() != 0,
             memstall_source::TASK_BIT => in_memstall_bit(self.task),
+            memstall_source::NONE => false,
             _ => self.in_reclaim(),
         }
     }
@@ -262,6 +271,7 @@ impl event::Task for Tracked {
         match kernel::MEMSTALL_SOURCE.load() {
             memstall_source::FENTRY => self.memstall() != 0,
             memstall_source::TASK_BIT => self.in_reclaim() && in_memstall_bit(self.task),
+            memstall_source::NONE => false,
             _ => self.in_reclaim(),
         }
     }

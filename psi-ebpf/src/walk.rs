@@ -31,6 +31,10 @@ pub(crate) extern "C" fn walk_tasks(ctx: *const IterTask) -> i32 {
     let Some(tracked) = task::find_or_create(object, task::pid(object)) else {
         return 0;
     };
+    if kernel::UNTRACKED_IDS.load() != 0 {
+        // Its cgroup may have got a slot of its own since the look-up.
+        tracked.forget_slot();
+    }
     let parked = tracked.parked_now();
     let cpu = tracked.cpu();
     if cpu >= MAX_CPUS {

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use psi_user::{
     load::Options,
     top::{SortKey, Window},
+    track::Filter,
 };
 
 /// Exit codes, as `psitrace --help` lists them.
@@ -34,6 +35,7 @@ pub(crate) struct Cli {
 
 /// What to trace: for all commands.
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Tracing {
     /// The cgroup hierarchy to trace: v2, or a v1 controller (memory, cpu, ...)
     #[arg(long, global = true, default_value = psi_user::hierarchy::V2, value_name = "NAME")]
@@ -41,6 +43,24 @@ pub(crate) struct Tracing {
     /// Number of cgroups with figures of their own [default: twice what exists, at least 512]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(psi_common::layout::MAX_SLOTS)))]
     max_cgroups: Option<u32>,
+    /// Do not time interrupts: no irq figures, and nothing runs at an interrupt
+    #[arg(long, global = true)]
+    no_irq: bool,
+    /// Do not measure memory stalls: no memory figures
+    #[arg(long, global = true)]
+    no_memstall: bool,
+    /// Count in each cgroup only its own tasks, not those of the cgroups below it
+    ///
+    /// Cheaper in deep trees. An inner cgroup's figures are then about the tasks right in it, mostly none, and the root's
+    /// about those in no other cgroup.
+    #[arg(long, global = true)]
+    only_leaf: bool,
+    /// Track only cgroups whose path matches, and their ancestors: '/system.slice/*'; may be repeated
+    ///
+    /// All others are charged to their nearest ancestor that is tracked; they cost no memory and have no figures.
+    /// (`dump --cgroup` tracks all and leaves out of its output what does not match.)
+    #[arg(long, global = true, value_name = "GLOB", value_parser = glob)]
+    track: Vec<globset::GlobMatcher>,
     /// Load this BPF object instead of the built-in one
     #[arg(long, global = true, hide = true, value_name = "FILE")]
     bpf_object: Option<PathBuf>,
@@ -60,6 +80,10 @@ impl Tracing {
             object: self.bpf_object.clone(),
             drop_switches: self.drop_switches,
             counts: self.counts,
+            irq: !self.no_irq,
+            memstall: !self.no_memstall,
+            only_leaf: self.only_leaf,
+            track: Filter::new(self.track.clone()),
         }
     }
 }
@@ -74,6 +98,23 @@ pub(crate) enum Command {
     Top(TopArgs),
     /// Compare with the kernel's own PSI, where it is on
     Compare(CompareArgs),
+    /// Let a cgroup's times stand still in running psitraces, and hide it, as 0 in its cgroup.pressure does in the kernel
+    ///
+    /// Its tasks are still counted, so that its figures are right at once after `enable`. Cgroups above and below it go
+    /// on.
+    Disable(SwitchArgs),
+    /// Let a cgroup's times go on in running psitraces, after `disable`
+    Enable(SwitchArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SwitchArgs {
+    /// Path of the cgroup
+    #[arg(value_name = "PATH")]
+    pub(crate) cgroup: String,
+    /// Ask only the psitrace with this process id
+    #[arg(long, value_name = "N")]
+    pub(crate) pid: Option<u32>,
 }
 
 #[derive(Args, Debug)]
@@ -106,7 +147,7 @@ pub(crate) struct DumpArgs {
     /// End after this time: 500ms, 1s, 2m
     #[arg(long, value_parser = duration)]
     pub(crate) duration: Option<Duration>,
-    /// Only cgroups whose path matches: /system.slice/*, /**/db*
+    /// Write only cgroups whose path matches: /system.slice/*, /**/db* (see also --track)
     #[arg(long, value_name = "GLOB", value_parser = glob)]
     pub(crate) cgroup: Option<globset::GlobMatcher>,
     /// Only cgroups down to this depth, 0 for the root alone

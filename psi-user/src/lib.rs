@@ -4,7 +4,9 @@
 //! is the way in.
 
 pub mod averages;
+pub mod control;
 mod drift;
+mod enable;
 pub mod error;
 mod figures;
 pub mod flush;
@@ -20,4 +22,5 @@ pub mod programs;
 mod slots;
 pub mod top;
 pub mod tracer;
+pub mod track;
 mod wakeups;

@@ -11,11 +11,12 @@ use psi_common::layout::{EXTRA_IDS, MAX_CPUS, MAX_SLOTS};
 
 use crate::{
     error::Error,
-    hierarchy::Hierarchy,
+    hierarchy::{Directory, Hierarchy},
     kernel::Kernel,
     mapped::{MappedArray, MappedMaps},
     model::{MemstallSource, Source},
-    programs::{self, Kind, ProgramSpec},
+    programs::{self, Family, Kind, ProgramSpec},
+    track::Filter,
 };
 
 /// The BPF object, built from psi-ebpf by `cargo xtask ebpf`.
@@ -26,9 +27,13 @@ const MIN_SLOTS: u32 = 512;
 /// Bounds of the table of tasks: 1 MiB to 64 MiB.
 const MIN_TASKS: u32 = 1 << 14;
 const MAX_TASKS: u32 = 1 << 20;
+/// Bounds of the ids that are remembered of cgroups that are not tracked.
+const MIN_UNTRACKED: u32 = 4096;
+const MAX_UNTRACKED: u32 = 1 << 20;
 
 /// What to trace.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Options {
     /// `v2`, or the v1 controller whose hierarchy is traced.
     pub hierarchy: String,
@@ -40,6 +45,14 @@ pub struct Options {
     pub drop_switches: u32,
     /// Whether snapshots tell what the records count.
     pub counts: bool,
+    /// Whether interrupts are timed.
+    pub irq: bool,
+    /// Whether memory stalls are measured.
+    pub memstall: bool,
+    /// Whether each cgroup counts its own tasks only, not those of the cgroups below.
+    pub only_leaf: bool,
+    /// Which cgroups have figures.
+    pub track: Filter,
 }
 
 impl Default for Options {
@@ -50,6 +63,10 @@ impl Default for Options {
             object: None,
             drop_switches: 0,
             counts: false,
+            irq: true,
+            memstall: true,
+            only_leaf: false,
+            track: Filter::default(),
         }
     }
 }
@@ -100,24 +117,36 @@ pub struct Sizes {
     /// Places in the table of tasks, a power of two. A task whose place is taken is kept in task storage, which is
     /// slower: so there are many more than tasks.
     pub tasks: u32,
+    /// Cgroups without a record that are remembered by id, where only some are tracked; else 0.
+    pub untracked: u32,
 }
 
 impl Sizes {
-    /// For this machine, with `existing` cgroups.
+    /// For this machine, with these cgroups.
     ///
     /// # Errors
-    /// When `max_cgroups` is 0 or too large for this many CPUs, or the CPUs cannot be counted.
-    pub fn for_machine(existing: usize, max_cgroups: Option<u32>) -> Result<Self, Error> {
+    /// When `options.max_cgroups` is 0 or too large for this many CPUs, or the CPUs cannot be counted.
+    pub fn for_machine(existing: &[Directory], options: &Options) -> Result<Self, Error> {
         let cpus = aya::util::nr_cpus()
             .map_err(|(path, source)| Error::File {
                 path: path.into(),
                 source,
             })?
             .min(MAX_CPUS as usize) as u32;
-        let slots = match max_cgroups {
+        let twice = |cgroups: usize| (cgroups as u32).saturating_mul(2);
+        let (tracked, untracked) = if options.track.is_on() {
+            let tracked = options.track.tracked(existing).len();
+            (
+                tracked,
+                twice(existing.len() - tracked).clamp(MIN_UNTRACKED, MAX_UNTRACKED),
+            )
+        } else {
+            (existing.len(), 0)
+        };
+        let slots = match options.max_cgroups {
             Some(n) if n == 0 || n > MAX_SLOTS || cpus.checked_mul(n).is_none() => return Err(Error::MaxCgroups(n)),
             Some(n) => n,
-            None => (existing as u32).saturating_mul(2).clamp(MIN_SLOTS, MAX_SLOTS),
+            None => twice(tracked).clamp(MIN_SLOTS, MAX_SLOTS),
         };
         let tasks = existing_tasks()
             .saturating_mul(8)
@@ -127,14 +156,21 @@ impl Sizes {
             cpus,
             slots,
             tasks: tasks.next_power_of_two(),
+            untracked,
         })
     }
 
     /// Bytes that the maps take: a record of 128 bytes for each CPU and slot, 128 for each CPU, 36 a slot, 64 for each
-    /// place of a task, and about 64 for each id of the hash map.
+    /// place of a task, and about 64 for each id of the hash map; where only some cgroups are tracked also a ring.
     pub const fn bytes(self) -> u64 {
         let (cpus, slots, tasks) = (self.cpus as u64, self.slots as u64, self.tasks as u64);
-        cpus * slots * 128 + cpus * 128 + slots * 36 + tasks * 64 + (slots + EXTRA_IDS as u64) * 64 + 4096
+        let ids = slots + EXTRA_IDS as u64 + self.untracked as u64;
+        cpus * slots * 128 + cpus * 128 + slots * 36 + tasks * 64 + ids * 64 + 4096 + self.ring() as u64
+    }
+
+    /// Bytes of the ring that tells of new cgroups.
+    const fn ring(self) -> u32 {
+        if self.untracked == 0 { 4096 } else { 256 << 10 }
     }
 }
 
@@ -161,30 +197,33 @@ pub(crate) struct Loaded {
     pub(crate) reports: Vec<ProgramReport>,
 }
 
-/// Loads the object with the best source of memory stalls that the kernel allows.
+/// Loads the object with the best source of memory stalls that the kernel allows, or none if none is asked for.
 pub(crate) fn load(kernel: &Kernel, hierarchy: &Hierarchy, sizes: Sizes, options: &Options) -> Result<Loaded, Error> {
+    if !options.memstall {
+        return load_with(kernel, hierarchy, sizes, options, None);
+    }
     let fallback = if kernel.has_memstall_bit() {
         MemstallSource::TaskBit
     } else {
         MemstallSource::Tracepoints
     };
     // Whether functions can be hooked is only known by trying.
-    let best = load_with(kernel, hierarchy, sizes, options, MemstallSource::Fentry)?;
+    let best = load_with(kernel, hierarchy, sizes, options, Some(MemstallSource::Fentry))?;
     if best.source.memstall.is_some() {
         return Ok(best);
     }
-    let mut loaded = load_with(kernel, hierarchy, sizes, options, fallback)?;
+    let mut loaded = load_with(kernel, hierarchy, sizes, options, Some(fallback))?;
     loaded.reports.extend(best.reports);
     Ok(loaded)
 }
 
-/// Loads the object with one source of memory stalls. Where fentry is refused, only that is in the report.
+/// Loads the object with one source of memory stalls, or without. Where fentry is refused, only that is in the report.
 fn load_with(
     kernel: &Kernel,
     hierarchy: &Hierarchy,
     sizes: Sizes,
     options: &Options,
-    memstall: MemstallSource,
+    memstall: Option<MemstallSource>,
 ) -> Result<Loaded, Error> {
     let controller = (!hierarchy.is_v2()).then_some(hierarchy.name.as_str());
     let mut globals = kernel.globals(controller)?;
@@ -193,6 +232,8 @@ fn load_with(
         ("SLOTS", sizes.slots),
         ("TASK_MASK", sizes.tasks - 1),
         ("MEMSTALL_SOURCE", programs::memstall_global(memstall)),
+        ("ONLY_LEAF", options.only_leaf.into()),
+        ("UNTRACKED_IDS", sizes.untracked),
         ("DROP_SWITCHES", options.drop_switches),
     ]);
     let mut loader = EbpfLoader::new();
@@ -206,7 +247,8 @@ fn load_with(
         ("TASKS", sizes.tasks),
         ("CGROUPS", sizes.slots),
         ("FREE_SLOTS", sizes.slots),
-        ("CGROUP_IDS", sizes.slots + EXTRA_IDS),
+        ("CGROUP_IDS", sizes.slots + EXTRA_IDS + sizes.untracked),
+        ("NEW_CGROUPS", sizes.ring()),
     ] {
         loader.map_max_entries(map, entries);
     }
@@ -219,16 +261,19 @@ fn load_with(
         .map_err(|error| Error::Object(chain(&error)))?;
     let btf = Btf::from_sys_fs().map_err(|error| Error::Btf(error.to_string()))?;
 
-    let wanted = programs::memstall_family(memstall);
+    let wanted = memstall.map(programs::memstall_family);
+    let is_candidate = |spec: &ProgramSpec| !spec.is_memstall() || wanted.is_none_or(|wanted| spec.family == wanted);
     let mut reports: Vec<ProgramReport> = Vec::new();
-    for spec in programs::all().filter(|spec| spec.family == wanted || !spec.is_memstall()) {
-        if memstall == MemstallSource::Fentry
-            && spec.family != wanted
+    for spec in programs::all().filter(is_candidate) {
+        if memstall == Some(MemstallSource::Fentry)
+            && !spec.is_memstall()
             && reports.iter().any(|r| r.outcome.is_err() && r.spec.is_memstall())
         {
             break;
         }
-        let outcome = if spec.exists(kernel) {
+        let outcome = if let Some(option) = left_out_by(spec, options) {
+            Err(format!("not asked for ({option})"))
+        } else if spec.exists(kernel) {
             load_program(&mut ebpf, spec, &btf)
         } else {
             Err("this kernel has no such hook".to_owned())
@@ -254,7 +299,7 @@ fn load_with(
             .any(move |r| r.spec.family == family && r.outcome.is_ok())
     };
     let source = Source {
-        memstall: usable(wanted).then_some(memstall),
+        memstall: memstall.filter(|&source| usable(programs::memstall_family(source))),
         irq: reports
             .iter()
             .filter(|r| r.outcome.is_ok())
@@ -264,6 +309,17 @@ fn load_with(
         hierarchy: hierarchy.name.clone(),
     };
     Ok(Loaded { ebpf, source, reports })
+}
+
+/// The option that leaves a program out.
+fn left_out_by(spec: ProgramSpec, options: &Options) -> Option<&'static str> {
+    if spec.is_memstall() && !options.memstall {
+        Some("--no-memstall")
+    } else if spec.family == Family::Irq && !options.irq {
+        Some("--no-irq")
+    } else {
+        None
+    }
 }
 
 /// Loads one program; returns how many instructions the verifier looked at, or the kernel's reason in a line.

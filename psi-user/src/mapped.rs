@@ -184,6 +184,14 @@ impl MappedMaps {
             for state in State::ALL {
                 self.time(record, state).store(0, SeqCst);
             }
+            atomic!(record, disabled, u32).store(0, SeqCst);
+        }
+    }
+
+    /// Lets the times of a record stand still, or go on.
+    pub(crate) fn set_disabled(&self, cpu: usize, slot: u32, disabled: bool) {
+        if let Some(record) = self.state.get(self.index(cpu, slot)) {
+            atomic!(record, disabled, u32).store(disabled.into(), SeqCst);
         }
     }
 
@@ -221,6 +229,7 @@ impl MappedMaps {
             parent: atomic!(cgroup, parent, u32).load(SeqCst),
             level: atomic!(cgroup, level, u32).load(SeqCst),
             generation: atomic!(cgroup, generation, u32).load(SeqCst),
+            above: atomic!(cgroup, above, u32).load(SeqCst),
             reserved: 0,
         })
     }
@@ -232,6 +241,7 @@ impl MappedMaps {
         };
         atomic!(cgroup, id, u64).store(entry.id, SeqCst);
         atomic!(cgroup, parent, u32).store(entry.parent, SeqCst);
+        atomic!(cgroup, above, u32).store(entry.above, SeqCst);
         atomic!(cgroup, level, u32).store(entry.level, SeqCst);
         atomic!(cgroup, generation, u32).store(entry.generation, SeqCst);
         atomic!(cgroup, state, u32).store(entry.state, SeqCst);
@@ -257,6 +267,12 @@ impl MappedMaps {
         atomic!(shared, without_slot, u64)
     }
 
+    /// Ids that are remembered of cgroups that are not tracked.
+    pub(crate) fn untracked(&self) -> &AtomicU64 {
+        let shared = self.shared.base.as_ptr();
+        atomic!(shared, untracked, u64)
+    }
+
     /// Tells the programs how the clocks move.
     pub(crate) fn set_drift(&self, drift: i64) {
         if let Some(shared) = self.shared.get(0) {
@@ -270,6 +286,13 @@ impl MappedMaps {
         self.shared
             .get(0)
             .is_some_and(|shared| atomic!(shared, resync_wanted, u64).swap(0, SeqCst) != 0)
+    }
+
+    /// Takes the request for a look at the whole tree; says whether there was one.
+    pub(crate) fn take_rescan(&self) -> bool {
+        self.shared
+            .get(0)
+            .is_some_and(|shared| atomic!(shared, rescan_wanted, u64).swap(0, SeqCst) != 0)
     }
 
     /// Takes the request for freeing slots; says whether there was one.
@@ -306,6 +329,10 @@ impl Records for MappedMaps {
 
     fn add_time(&self, record: *mut CpuCgroup, state: State, delta: u64) {
         self.time(record, state).fetch_add(delta, SeqCst);
+    }
+
+    fn is_enabled(&self, record: *mut CpuCgroup) -> bool {
+        atomic!(record, disabled, u32).load(SeqCst) == 0
     }
 
     fn updated(&self, record: *mut CpuCgroup, cpu: u32, slot: u32) {

@@ -179,10 +179,11 @@ pub const fn memstall_family(source: MemstallSource) -> Family {
 }
 
 /// The value of the object's global `MEMSTALL_SOURCE`.
-pub const fn memstall_global(source: MemstallSource) -> u32 {
+pub const fn memstall_global(source: Option<MemstallSource>) -> u32 {
     match source {
-        MemstallSource::Fentry => 0,
-        MemstallSource::TaskBit => 1,
-        MemstallSource::Tracepoints => 2,
+        Some(MemstallSource::Fentry) => 0,
+        Some(MemstallSource::TaskBit) => 1,
+        Some(MemstallSource::Tracepoints) => 2,
+        None => 3,
     }
 }

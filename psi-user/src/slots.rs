@@ -22,7 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) id: u64,
+    /// The slot that counts it in turn; [`NO_SLOT`] for none.
     pub(crate) parent: u32,
+    /// The slot of the cgroup above it; [`NO_SLOT`] for the root.
+    above: u32,
     pub(crate) level: u32,
     /// Path from the root; none if it had gone before anyone could read its name.
     pub(crate) path: Option<String>,
@@ -37,6 +40,7 @@ pub(crate) struct Known {
 pub(crate) struct Slots {
     known: Vec<Option<Known>>,
     hierarchy: Hierarchy,
+    only_leaf: bool,
     changes_seen: Option<u64>,
     /// Slots whose cgroup's path is not known yet.
     nameless: Vec<u32>,
@@ -45,10 +49,12 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    pub(crate) fn new(hierarchy: Hierarchy, slots: usize) -> Self {
+    /// With `only_leaf` no cgroup counts for the one above it.
+    pub(crate) fn new(hierarchy: Hierarchy, slots: usize, only_leaf: bool) -> Self {
         Self {
             known: vec![None; slots],
             hierarchy,
+            only_leaf,
             changes_seen: None,
             nameless: Vec::new(),
             released: Vec::new(),
@@ -71,7 +77,7 @@ impl Slots {
         self.known.iter().flatten().count()
     }
 
-    /// The slot of `slot`'s parent.
+    /// The slot that counts `slot` in turn.
     pub(crate) fn parent(&self, slot: u32) -> Option<u32> {
         self.get(slot)
             .map(|known| known.parent)
@@ -79,7 +85,8 @@ impl Slots {
     }
 
     /// Gives a slot to a directory found by userspace's own walk.
-    pub(crate) fn put(&mut self, maps: &MappedMaps, slot: u32, directory: &Directory, parent: u32) {
+    pub(crate) fn put(&mut self, maps: &MappedMaps, slot: u32, directory: &Directory, above: u32) {
+        let parent = if self.only_leaf { NO_SLOT } else { above };
         let generation = maps.cgroup(slot).map_or(0, |entry| entry.generation);
         let Directory { id, level, path, .. } = directory;
         maps.set_cgroup(
@@ -90,17 +97,25 @@ impl Slots {
                 level: *level,
                 state: slot_state::LIVE,
                 generation,
+                above,
                 reserved: 0,
             },
         );
         self.known[slot as usize] = Some(Known {
             id: *id,
             parent,
+            above,
             level: *level,
             path: Some(path.clone()),
             exists: true,
             released_ns: None,
         });
+    }
+
+    /// Takes a slot back that no event has met.
+    pub(crate) fn take_back(&mut self, maps: &MappedMaps, slot: u32) {
+        self.known[slot as usize] = None;
+        set_free(maps, slot);
     }
 
     /// Takes over what the BPF programs have changed; does nothing when they changed nothing.
@@ -121,6 +136,7 @@ impl Slots {
                 Known {
                     id: entry.id,
                     parent: entry.parent,
+                    above: entry.above,
                     level: entry.level,
                     path: None,
                     exists: true,
@@ -134,7 +150,7 @@ impl Slots {
             }
         }
         // Parents first, so that a child finds its parent's path; siblings together.
-        nameless.sort_by_key(|&slot| self.get(slot).map(|known| (known.level, known.parent)));
+        nameless.sort_by_key(|&slot| self.get(slot).map(|known| (known.level, known.above)));
         self.name(&nameless);
         // The kernel tells of a new cgroup just before its directory can be seen (cgroup_mkdir): look again.
         nameless.retain(|&slot| self.get(slot).is_some_and(|known| known.exists && known.path.is_none()));
@@ -145,8 +161,8 @@ impl Slots {
     fn name(&mut self, nameless: &[u32]) {
         let mut rest = nameless;
         while let Some(&first) = rest.first() {
-            let parent = self.get(first).map_or(NO_SLOT, |known| known.parent);
-            let Some(parent_path) = self.get(parent).and_then(|known| known.path.clone()) else {
+            let above = self.get(first).map_or(NO_SLOT, |known| known.above);
+            let Some(parent_path) = self.get(above).and_then(|known| known.path.clone()) else {
                 rest = &rest[1..];
                 continue;
             };
@@ -157,7 +173,7 @@ impl Slots {
                 .collect();
             while let Some(&slot) = rest.first()
                 && let Some(known) = &mut self.known[slot as usize]
-                && known.parent == parent
+                && known.above == above
             {
                 known.path = names.get(&known.id).map(|name| join(&parent_path, name));
                 rest = &rest[1..];
@@ -183,21 +199,12 @@ impl Slots {
             if rested < GRACE || !emptied(maps, slot, rested) {
                 return true;
             }
-            flusher.hand_up(maps, slot, parent);
+            if parent != NO_SLOT {
+                flusher.hand_up(maps, slot, parent);
+            }
             maps.clear(slot);
             flusher.forget(maps, slot);
-            let generation = maps.cgroup(slot).map_or(0, |entry| entry.generation.wrapping_add(1));
-            maps.set_cgroup(
-                slot,
-                Cgroup {
-                    id: 0,
-                    parent: NO_SLOT,
-                    level: 0,
-                    state: slot_state::FREE,
-                    generation,
-                    reserved: 0,
-                },
-            );
+            set_free(maps, slot);
             known[slot as usize] = None;
             freed.push(slot);
             false
@@ -209,6 +216,22 @@ impl Slots {
     pub(crate) fn is_recycling(&self) -> bool {
         !self.released.is_empty()
     }
+}
+
+fn set_free(maps: &MappedMaps, slot: u32) {
+    let generation = maps.cgroup(slot).map_or(0, |entry| entry.generation.wrapping_add(1));
+    maps.set_cgroup(
+        slot,
+        Cgroup {
+            id: 0,
+            parent: NO_SLOT,
+            level: 0,
+            state: slot_state::FREE,
+            generation,
+            above: NO_SLOT,
+            reserved: 0,
+        },
+    );
 }
 
 /// Whether no count is left in a released slot; what a lost event left behind is taken back after a while.

@@ -1,7 +1,9 @@
 //! The tracer: loads and attaches the programs, seeds them, and yields snapshots.
 
+mod adopt;
+mod serve;
+
 use std::{
-    collections::HashSet,
     fs, io,
     io::Read as _,
     os::fd::{AsFd as _, BorrowedFd},
@@ -14,16 +16,18 @@ use aya::{
     maps::{HashMap, MapData, Stack},
     programs::{BtfTracePoint, FEntry, Iter, ProgramError},
 };
-use psi_common::layout::{ANCESTORS_SLOT, Cgroup, Counter, EXTRA_IDS, MAX_LEVEL, NO_SLOT, slot_state};
+use psi_common::layout::Counter;
 use rustix::time::{ClockId, clock_getres};
 
 use crate::{
     averages::{Schedule, period_ns},
+    control::Listener,
     drift::Drift,
+    enable::Switches,
     error::Error,
     figures::{Group, pressure},
     flush::{Flusher, HoldTimes},
-    hierarchy::{Directory, Hierarchy},
+    hierarchy::Hierarchy,
     kernel::Kernel,
     load::{Loaded, Options, Probe, ProgramReport, Sizes, load, map_all, reason, take},
     mapped::{MappedMaps, now_ns},
@@ -31,6 +35,7 @@ use crate::{
     privilege,
     programs::Kind,
     slots::Slots,
+    track::Filter,
     wakeups::Wakeups,
 };
 
@@ -59,6 +64,13 @@ pub struct Tracer {
     snapshot_ns: u64,
     with_counts: bool,
     hierarchy: Hierarchy,
+    sizes: Sizes,
+    filter: Filter,
+    /// Whether the whole tree is to be looked at after this averaging period.
+    rescan_soon: bool,
+    unverified: Vec<adopt::Unverified>,
+    switches: Switches,
+    listener: Option<Listener>,
 }
 
 impl Tracer {
@@ -72,7 +84,7 @@ impl Tracer {
         let kernel = Kernel::running()?;
         let hierarchy = Hierarchy::find(&options.hierarchy)?;
         let existing = hierarchy.walk()?;
-        let sizes = Sizes::for_machine(existing.len(), options.max_cgroups)?;
+        let sizes = Sizes::for_machine(&existing, options)?;
         let mut loaded = load(&kernel, &hierarchy, sizes, options)?;
         if let Some(failed) = loaded
             .reports
@@ -98,12 +110,13 @@ impl Tracer {
         let mut tracer = Self {
             wakeups: Wakeups::new(
                 take(&mut loaded.ebpf, "WAKEUPS")?,
+                take(&mut loaded.ebpf, "NEW_CGROUPS")?,
                 Duration::from_nanos(period_ns(tick_ns)),
             )
             .map_err(|error| Error::Object(format!("waiting for events: {error}")))?,
             ids: take(&mut loaded.ebpf, "CGROUP_IDS")?,
             free_slots,
-            slots: Slots::new(hierarchy.clone(), maps.slots()),
+            slots: Slots::new(hierarchy.clone(), maps.slots(), options.only_leaf),
             flusher: Flusher::new(&maps, now, tick_ns),
             groups: vec![Group::default(); maps.slots()],
             source: loaded.source,
@@ -114,12 +127,20 @@ impl Tracer {
             periods: 0,
             snapshot_ns: now,
             with_counts: options.counts,
+            sizes,
+            filter: options.track.clone(),
+            rescan_soon: false,
+            unverified: Vec::new(),
+            switches: Switches::default(),
+            listener: None,
             ebpf: loaded.ebpf,
             maps,
             hierarchy,
         };
         tracer.maps.set_drift(tracer.clocks.update());
-        tracer.find_ksoftirqds();
+        if options.irq {
+            tracer.find_ksoftirqds();
+        }
         tracer.adopt(&existing)?;
         tracer.attach_all()?;
         // Cgroups made between the first walk and the attachment; and those that went are taken back.
@@ -140,7 +161,7 @@ impl Tracer {
         privilege::check()?;
         let kernel = Kernel::running()?;
         let hierarchy = Hierarchy::find(&options.hierarchy)?;
-        let sizes = Sizes::for_machine(hierarchy.walk()?.len(), options.max_cgroups)?;
+        let sizes = Sizes::for_machine(&hierarchy.walk()?, options)?;
         let Loaded { source, reports, .. } = load(&kernel, &hierarchy, sizes, options)?;
         Ok(Probe { sizes, reports, source })
     }
@@ -158,12 +179,14 @@ impl Tracer {
     pub fn housekeeping(&mut self) -> Result<(), Error> {
         let due = self.wakeups.take();
         self.periods += u64::from(due);
+        self.adopt_new(due)?;
         if self.maps.take_resync() || due && self.periods.is_multiple_of(AUDIT_PERIODS) {
             self.walk_tasks()?;
         }
         if self.maps.take_recycle() || self.slots.is_recycling() {
             self.recycle();
         }
+        self.answer_requests();
         if due {
             self.maps.set_drift(self.clocks.update());
             self.sample();
@@ -176,6 +199,7 @@ impl Tracer {
     /// compares with the kernel's files.
     pub fn sample(&mut self) {
         self.slots.refresh(&self.maps, now_ns());
+        self.switches.settle(&self.maps);
         self.flusher.close(&self.maps, &self.slots);
         let Some(due) = self.schedule.due(self.flusher.last_ns()) else {
             return;
@@ -214,6 +238,7 @@ impl Tracer {
     pub fn snapshot(&mut self) -> Result<Snapshot, Error> {
         self.housekeeping()?;
         self.slots.refresh(&self.maps, now_ns());
+        self.switches.settle(&self.maps);
         self.flusher.flush(&self.maps, &self.slots);
         let now = self.flusher.last_ns();
         let interval_ns = now.saturating_sub(self.snapshot_ns);
@@ -223,6 +248,9 @@ impl Tracer {
             let (true, Some(path)) = (known.exists, &known.path) else {
                 continue;
             };
+            if self.switches.is_disabled(slot) {
+                continue;
+            }
             let figures = self.groups[slot as usize].figures(self.flusher.totals(slot), interval_ns);
             let mut cgroup = pressure(path, known.id, known.level, &figures, &self.source);
             cgroup.counts = self.with_counts.then(|| self.maps.counts(slot));
@@ -262,6 +290,13 @@ impl Tracer {
         &self.hierarchy
     }
 
+    /// Whether a cgroup has figures of its own. Not so if it is left out, or has no slot.
+    pub fn is_tracked(&self, path: &str) -> bool {
+        self.slots
+            .iter()
+            .any(|(_, known)| known.exists && known.path.as_deref() == Some(path))
+    }
+
     /// What became of each program.
     pub fn program_reports(&self) -> &[ProgramReport] {
         &self.reports
@@ -288,73 +323,12 @@ impl Tracer {
         self.slots.refresh(&self.maps, now);
         for slot in self.slots.recycle(&self.maps, &mut self.flusher, now) {
             self.groups[slot as usize] = Group::default();
+            self.switches.forget(slot);
             // Cannot be full: it has room for every slot.
             let _ = self.free_slots.push(slot, 0);
         }
         if self.slots.is_recycling() {
             self.wakeups.again_soon();
-        }
-    }
-
-    /// Gives slots to directories that have none.
-    fn adopt(&mut self, directories: &[Directory]) -> Result<(), Error> {
-        let failed = |error: &dyn std::fmt::Display| Error::Object(format!("cgroup ids: {error}"));
-        for directory in directories {
-            if self.ids.get(&directory.id, 0).is_ok() {
-                continue;
-            }
-            let parent = match directory.parent {
-                None => NO_SLOT,
-                Some(id) => self.ids.get(&id, 0).map_or(ROOT_SLOT, |slot| slot & !ANCESTORS_SLOT),
-            };
-            let slot = if directory.parent.is_none() {
-                Some(ROOT_SLOT)
-            } else if directory.level <= MAX_LEVEL {
-                self.free_slots.pop(0).ok()
-            } else {
-                None
-            };
-            let value = if let Some(slot) = slot {
-                self.slots.put(&self.maps, slot, directory, parent);
-                slot
-            } else if self.maps.without_slot().load(SeqCst) < EXTRA_IDS.into() {
-                self.maps.without_slot().fetch_add(1, SeqCst);
-                parent | ANCESTORS_SLOT
-            } else {
-                continue;
-            };
-            self.ids
-                .insert(directory.id, value, 0)
-                .map_err(|error| failed(&error))?;
-        }
-        Ok(())
-    }
-
-    /// Cgroups that were there at the `first` walk and not at the one `after` attachment, whose removal the programs may
-    /// not have seen: as if they had seen the release.
-    fn drop_vanished(&mut self, first: &[Directory], after: &[Directory]) {
-        let existing: HashSet<u64> = after.iter().map(|directory| directory.id).collect();
-        for id in first
-            .iter()
-            .map(|directory| directory.id)
-            .filter(|id| !existing.contains(id))
-        {
-            // Who takes the id out is who counts it as gone: it may be the programs after all.
-            let Some(value) = self.ids.get(&id, 0).ok().filter(|_| self.ids.remove(&id).is_ok()) else {
-                continue;
-            };
-            if value & ANCESTORS_SLOT != 0 {
-                self.maps.without_slot().fetch_sub(1, SeqCst);
-            } else if let Some(entry) = self.maps.cgroup(value) {
-                self.maps.set_cgroup(
-                    value,
-                    Cgroup {
-                        state: slot_state::RELEASED,
-                        ..entry
-                    },
-                );
-                self.maps.note_cgroup_change();
-            }
         }
     }
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use aya::maps::{MapData, RingBuf};
+use psi_common::layout::NewCgroup;
 use rustix::{
     event::epoll,
     io::{Errno, read},
@@ -16,16 +17,17 @@ use rustix::{
 /// When slots are waiting for their grace time.
 const SOON: Duration = Duration::from_millis(25);
 
-/// The programs' ring buffer, the averaging period, and a second look at slots that could not be freed yet.
+/// The programs' ring buffers, the averaging period, and a second look at slots that could not be freed yet.
 pub(crate) struct Wakeups {
     epoll: OwnedFd,
     ring: RingBuf<MapData>,
+    new_cgroups: RingBuf<MapData>,
     period: OwnedFd,
     soon: OwnedFd,
 }
 
 impl Wakeups {
-    pub(crate) fn new(ring: RingBuf<MapData>, period: Duration) -> io::Result<Self> {
+    pub(crate) fn new(ring: RingBuf<MapData>, new_cgroups: RingBuf<MapData>, period: Duration) -> io::Result<Self> {
         let timer = || {
             timerfd_create(
                 TimerfdClockId::Monotonic,
@@ -35,14 +37,26 @@ impl Wakeups {
         let this = Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             ring,
+            new_cgroups,
             period: timer()?,
             soon: timer()?,
         };
-        for fd in [this.ring.as_fd(), this.period.as_fd(), this.soon.as_fd()] {
-            epoll::add(&this.epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        for fd in [
+            this.ring.as_fd(),
+            this.new_cgroups.as_fd(),
+            this.period.as_fd(),
+            this.soon.as_fd(),
+        ] {
+            this.watch(fd)?;
         }
         set(&this.period, period, period)?;
         Ok(this)
+    }
+
+    /// Wakes for another descriptor, too, when it can be read.
+    pub(crate) fn watch(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        Ok(())
     }
 
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
@@ -55,6 +69,13 @@ impl Wakeups {
         let mut expirations = [0; 8];
         let _: Result<usize, Errno> = read(&self.soon, &mut expirations);
         read(&self.period, &mut expirations).is_ok()
+    }
+
+    /// The next cgroup that the programs tell of, see [`NewCgroup`].
+    pub(crate) fn new_cgroup(&mut self) -> Option<NewCgroup> {
+        let entry = self.new_cgroups.next()?;
+        // SAFETY: plain integers, as many bytes as the programs' own type has, or it is not read.
+        (entry.len() >= size_of::<NewCgroup>()).then(|| unsafe { entry.as_ptr().cast::<NewCgroup>().read_unaligned() })
     }
 
     /// Wakes once more after a short while. Should that fail, the averaging period does.

@@ -43,6 +43,7 @@ pub(crate) enum Source {
 pub(crate) struct Record {
     pub(crate) word: Cell<u64>,
     pub(crate) times: [Cell<u64>; 14],
+    pub(crate) disabled: Cell<bool>,
     next: Cell<u32>,
 }
 
@@ -134,6 +135,10 @@ impl Records for &Memory {
     fn add_time(&self, record: usize, state: State, delta: u64) {
         let time = &self.records[record].times[state as usize];
         time.set(time.get().wrapping_add(delta));
+    }
+
+    fn is_enabled(&self, record: usize) -> bool {
+        !self.records[record].disabled.get()
     }
 
     fn updated(&self, record: usize, cpu: u32, slot: u32) {

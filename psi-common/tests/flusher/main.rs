@@ -5,6 +5,8 @@
 //! plain memory with a clock that the tests set.
 
 mod averages;
+#[path = "../../../psi-user/src/enable.rs"]
+mod enable;
 #[path = "../../../psi-user/src/flush.rs"]
 #[expect(dead_code, unreachable_pub, reason = "psi-user's")]
 mod flush;
@@ -20,6 +22,7 @@ mod plan;
 mod psi;
 mod readings;
 mod slots;
+mod switches;
 #[path = "../accounting/tracer.rs"]
 #[expect(dead_code, reason = "the accounting's tests use all of it")]
 mod tracer;

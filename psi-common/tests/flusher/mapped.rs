@@ -61,6 +61,14 @@ impl MappedMaps {
         next
     }
 
+    pub(crate) fn word(&self, cpu: usize, slot: u32) -> u64 {
+        self.memory.at(cpu, slot as usize).word.get()
+    }
+
+    pub(crate) fn set_disabled(&self, cpu: usize, slot: u32, disabled: bool) {
+        self.memory.at(cpu, slot as usize).disabled.set(disabled);
+    }
+
     pub(crate) fn times(&self, cpu: usize, slot: u32) -> [u64; State::ALL.len()] {
         let record = self.memory.at(cpu, slot as usize);
         State::ALL.map(|state| record.times[state as usize].get())
@@ -84,6 +92,10 @@ impl Records for MappedMaps {
 
     fn add_time(&self, record: usize, state: State, delta: u64) {
         (&*self.memory).add_time(record, state, delta);
+    }
+
+    fn is_enabled(&self, record: usize) -> bool {
+        (&*self.memory).is_enabled(record)
     }
 
     fn updated(&self, record: usize, cpu: u32, slot: u32) {

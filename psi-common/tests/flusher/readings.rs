@@ -13,20 +13,20 @@ use crate::{
 };
 
 const TICK_NS: u64 = 4_000_000;
-const WINDOW_NS: u64 = 2_000_000_000;
+pub(crate) const WINDOW_NS: u64 = 2_000_000_000;
 const CPU_SOME: usize = 0;
 /// How long the flusher is kept from a reading.
 const LATE_NS: u64 = 5_000_000;
-const GROUP: u32 = 1;
+pub(crate) const GROUP: u32 = 1;
 
 /// One CPU, one cgroup below the root, two tasks in it: the first runs, the second waits.
-struct Machine {
-    kernel: Kernel,
-    tracer: Tracer,
+pub(crate) struct Machine {
+    pub(crate) kernel: Kernel,
+    pub(crate) tracer: Tracer,
 }
 
 impl Machine {
-    fn new() -> Rc<RefCell<Self>> {
+    pub(crate) fn new() -> Rc<RefCell<Self>> {
         let parents = [None, Some(0)];
         let mut this = Self {
             kernel: Kernel::new(&parents, 1),
@@ -42,12 +42,12 @@ impl Machine {
         Rc::new(RefCell::new(this))
     }
 
-    fn pass(&mut self, ns: u64) {
+    pub(crate) fn pass(&mut self, ns: u64) {
         self.kernel.pass(ns, &mut self.tracer);
         NOW.set(self.kernel.now);
     }
 
-    fn switch(&mut self, leave: Leave, next: Option<u32>) {
+    pub(crate) fn switch(&mut self, leave: Leave, next: Option<u32>) {
         self.kernel.switch(0, leave, next, &mut self.tracer);
     }
 
@@ -59,7 +59,7 @@ impl Machine {
     }
 }
 
-fn flusher(machine: &RefCell<Machine>) -> (MappedMaps, Flusher, Slots) {
+pub(crate) fn flusher(machine: &RefCell<Machine>) -> (MappedMaps, Flusher, Slots) {
     let machine = machine.borrow();
     let maps = MappedMaps::new(Rc::clone(&machine.tracer.memory));
     let flusher = Flusher::new(&maps, machine.kernel.now, TICK_NS);

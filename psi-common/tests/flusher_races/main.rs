@@ -3,6 +3,9 @@
 
 #[path = "../flusher/averages.rs"]
 mod averages;
+#[path = "../../../psi-user/src/enable.rs"]
+#[expect(dead_code, reason = "psi-user's")]
+mod enable;
 #[path = "../../../psi-user/src/flush.rs"]
 #[expect(dead_code, unreachable_pub, reason = "psi-user's")]
 mod flush;
@@ -13,3 +16,4 @@ mod memory;
 mod readings;
 #[path = "../flusher/slots.rs"]
 mod slots;
+mod switches;

@@ -59,6 +59,14 @@ impl MappedMaps {
         next
     }
 
+    pub(crate) fn word(&self, cpu: usize, slot: u32) -> u64 {
+        self.memory.word(cpu as u32, slot)
+    }
+
+    pub(crate) fn set_disabled(&self, cpu: usize, slot: u32, disabled: bool) {
+        self.memory.set_disabled(cpu as u32, slot, disabled);
+    }
+
     pub(crate) fn times(&self, cpu: usize, slot: u32) -> [u64; State::ALL.len()] {
         State::ALL.map(|state| self.memory.time(cpu as u32, slot, state))
     }
@@ -81,6 +89,10 @@ impl Records for MappedMaps {
 
     fn add_time(&self, record: usize, state: State, delta: u64) {
         (&*self.memory).add_time(record, state, delta);
+    }
+
+    fn is_enabled(&self, record: usize) -> bool {
+        (&*self.memory).is_enabled(record)
     }
 
     fn updated(&self, record: usize, cpu: u32, slot: u32) {

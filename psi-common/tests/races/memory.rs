@@ -59,6 +59,8 @@ enum Time {
 struct Record {
     word: AtomicU64,
     next: AtomicU32,
+    /// Only where someone disables it: no other test looks at more orders for it.
+    disabled: Option<AtomicU32>,
     times: Vec<Time>,
 }
 
@@ -132,6 +134,7 @@ impl Memory {
         let record = || Record {
             word: AtomicU64::new(0),
             next: AtomicU32::new(NOT_LISTED),
+            disabled: None,
             times: (0..11).map(|_| time()).collect(),
         };
         Self {
@@ -141,6 +144,21 @@ impl Memory {
             clock: AtomicU64::new(BOOT_NS),
             order,
             raced,
+        }
+    }
+
+    /// With cgroups that are disabled and enabled.
+    pub(crate) fn with_switches(mut self) -> Self {
+        for record in &mut self.records {
+            record.disabled = Some(AtomicU32::new(0));
+        }
+        self
+    }
+
+    /// Userspace's side of it, where SeqCst means what it says.
+    pub(crate) fn set_disabled(&self, cpu: u32, slot: u32, disabled: bool) {
+        if let Some(flag) = &self.at(cpu, slot).disabled {
+            full(|| flag.store(disabled.into(), Release));
         }
     }
 
@@ -258,6 +276,11 @@ impl Records for &Memory {
             Time::Raced(time) => _ = time.fetch_add(delta, Relaxed),
             Time::Commuting(time) => _ = time.fetch_add(delta, Plain),
         }
+    }
+
+    fn is_enabled(&self, record: usize) -> bool {
+        let disabled = self.records[record].disabled.as_ref();
+        disabled.is_none_or(|disabled| disabled.load(Acquire) == 0)
     }
 
     fn updated(&self, record: usize, cpu: u32, slot: u32) {

@@ -33,6 +33,9 @@ struct Report {
     programs: Vec<ProgramLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     memstall: Option<&'static str>,
+    /// The interrupt kinds that would be timed; absent when nothing could be loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    irq: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpus: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,6 +135,7 @@ fn report(tracing: &Tracing) -> Report {
             .as_ref()
             .and_then(|probe| probe.source.memstall)
             .map(MemstallSource::name),
+        irq: probe.as_ref().map(|probe| probe.source.irq.clone()),
         cpus: probe.as_ref().map(|probe| probe.sizes.cpus),
         slots: probe.as_ref().map(|probe| probe.sizes.slots),
         map_bytes: probe.as_ref().map(|probe| probe.sizes.bytes()),
@@ -209,6 +213,11 @@ fn lines(report: &Report) -> String {
         );
     }
     line("memory stalls", report.memstall.unwrap_or("not measured"));
+    let irq = report.irq.as_deref().filter(|kinds| !kinds.is_empty());
+    line(
+        "interrupts",
+        &irq.map_or_else(|| "not measured".to_owned(), |kinds| kinds.join(" ")),
+    );
     if let (Some(cpus), Some(slots), Some(bytes)) = (report.cpus, report.slots, report.map_bytes) {
         line(
             "maps",

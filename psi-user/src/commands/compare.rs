@@ -8,13 +8,14 @@ use std::{
 };
 
 use psi_user::{
+    load::Options,
     model::{CgroupPressure, Quality, Snapshot},
     pressure_file::{self, RESOURCES, Totals},
     tracer::Tracer,
 };
 use serde::Serialize;
 
-use super::{Failure, Waiting, Woken, block_on, give_up_capabilities, print, require_cgroup};
+use super::{Failure, Waiting, Woken, block_on, give_up_capabilities, print, require_cgroup, require_tracked};
 use crate::cli::{CompareArgs, Tracing};
 
 /// One resource and kind of one cgroup.
@@ -90,7 +91,7 @@ pub(crate) fn run(tracing: &Tracing, args: &CompareArgs) -> Result<ExitCode, Fai
     let mut targets = args
         .cgroups
         .iter()
-        .map(|cgroup| Target::new(&tracer, cgroup))
+        .map(|cgroup| Target::new(&tracer, &options, cgroup))
         .collect::<Result<Vec<_>, _>>()?;
     // One that is named twice is shown once.
     let mut named = HashSet::new();
@@ -128,12 +129,19 @@ pub(crate) fn run(tracing: &Tracing, args: &CompareArgs) -> Result<ExitCode, Fai
 }
 
 impl Target {
-    fn new(tracer: &Tracer, cgroup: &str) -> Result<Self, Failure> {
+    fn new(tracer: &Tracer, options: &Options, cgroup: &str) -> Result<Self, Failure> {
         require_cgroup(tracer.hierarchy(), cgroup)?;
         let path = match cgroup.trim_end_matches('/') {
             "" => "/".to_owned(),
             path => path.to_owned(),
         };
+        require_tracked(tracer, options, &path)?;
+        if options.only_leaf && (path == "/" || tracer.hierarchy().children(&path).next().is_some()) {
+            return Err(Failure::Usage(format!(
+                "with --only-leaf {path} counts its own tasks only, the kernel those of the cgroups below as well: compare \
+                 a cgroup without any"
+            )));
+        }
         let directory = tracer.hierarchy().directory(&path);
         let file = |resource| pressure_file::path(&directory, path == "/", resource);
         let mut target = Self {

@@ -14,11 +14,15 @@ use psi_user::{
 };
 use tokio::time::Instant;
 
-use super::{Failure, Waiting, Woken, block_on, give_up_capabilities, next_time, printable, require_cgroup};
+use super::{
+    Failure, Waiting, Woken, block_on, give_up_capabilities, next_time, printable, require_cgroup, require_tracked,
+    take_requests,
+};
 use crate::cli::{DumpArgs, Format, Tracing};
 
 pub(crate) fn run(tracing: &Tracing, args: &DumpArgs) -> Result<ExitCode, Failure> {
-    let mut tracer = Tracer::attach(&tracing.options())?;
+    let options = tracing.options();
+    let mut tracer = Tracer::attach(&options)?;
     if let Some(path) = args
         .cgroup
         .as_ref()
@@ -26,9 +30,11 @@ pub(crate) fn run(tracing: &Tracing, args: &DumpArgs) -> Result<ExitCode, Failur
         .filter(|glob| is_literal(glob))
     {
         require_cgroup(tracer.hierarchy(), path)?;
+        require_tracked(&tracer, &options, path)?;
     }
     // Once nothing else can fail, so that no run leaves an empty file; and while it may still be opened.
     let mut output = Output::open(args.output.as_deref())?;
+    take_requests(&mut tracer)?;
     give_up_capabilities()?;
     block_on(async {
         let mut waiting = Waiting::new(&tracer)?;

@@ -3,11 +3,12 @@
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod dump;
+pub(crate) mod switch;
 pub(crate) mod top;
 
 use std::{fmt, io, process::ExitCode, time::Duration};
 
-use psi_user::{error::Error, hierarchy::Hierarchy, privilege, tracer::Tracer};
+use psi_user::{error::Error, hierarchy::Hierarchy, load::Options, privilege, tracer::Tracer};
 use tokio::{
     io::unix::AsyncFd,
     signal::unix::{Signal, SignalKind, signal},
@@ -61,6 +62,13 @@ pub(crate) fn give_up_capabilities() -> Result<(), Failure> {
     privilege::drop_all().map_err(|error| Failure::Cannot(format!("giving up capabilities: {error}")))
 }
 
+/// Lets others ask the tracer for something from now on. Before capabilities are given up: they may have to help here.
+pub(crate) fn take_requests(tracer: &mut Tracer) -> Result<(), Failure> {
+    tracer
+        .take_requests()
+        .map_err(|error| Failure::Cannot(format!("waiting for requests: {error}")))
+}
+
 /// Fails unless the cgroup exists.
 pub(crate) fn require_cgroup(hierarchy: &Hierarchy, path: &str) -> Result<(), Failure> {
     if path.starts_with('/') && !path.split('/').any(|part| part == "..") && hierarchy.directory(path).is_dir() {
@@ -69,6 +77,16 @@ pub(crate) fn require_cgroup(hierarchy: &Hierarchy, path: &str) -> Result<(), Fa
     Err(Failure::Usage(format!(
         "no cgroup {path} below {}; a path starts with / and is relative to that",
         hierarchy.mount.display()
+    )))
+}
+
+/// Fails unless the cgroup, which exists, is among those that are tracked.
+pub(crate) fn require_tracked(tracer: &Tracer, options: &Options, path: &str) -> Result<(), Failure> {
+    if !options.track.is_on() || tracer.is_tracked(path) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "the cgroup {path} is not tracked: neither it nor one below it matches --track"
     )))
 }
 

@@ -12,7 +12,7 @@ use psi_user::{
     tracer::Tracer,
 };
 
-use super::{Failure, block_on, give_up_capabilities};
+use super::{Failure, block_on, give_up_capabilities, take_requests};
 use crate::cli::{TopArgs, Tracing};
 
 /// What happens now, by the tracer.
@@ -50,8 +50,10 @@ pub(crate) fn run(tracing: &Tracing, args: &TopArgs) -> Result<ExitCode, Failure
         let line = "top needs a terminal on standard input and output; `psitrace dump` writes to files and pipes";
         return Err(Failure::Usage(line.to_owned()));
     }
+    let mut tracer = Tracer::attach(&tracing.options())?;
+    take_requests(&mut tracer)?;
     let mut live = Live {
-        tracer: Tracer::attach(&tracing.options())?,
+        tracer,
         until_panic: args.panic_after,
     };
     give_up_capabilities()?;
