@@ -6,6 +6,7 @@
 pub mod averages;
 mod drift;
 pub mod error;
+pub mod fields;
 mod figures;
 pub mod flush;
 pub mod hierarchy;
@@ -17,6 +18,8 @@ pub mod model;
 pub mod pressure_file;
 pub mod privilege;
 pub mod programs;
+pub mod record;
 mod slots;
 pub mod tracer;
 mod wakeups;
+pub mod when;

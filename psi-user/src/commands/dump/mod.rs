@@ -1,5 +1,8 @@
 //! `psitrace dump`: the pressure of all cgroups, record by record.
 
+mod choice;
+mod form;
+
 use std::{
     fs::{File, Metadata},
     io::{self, ErrorKind, Write as _},
@@ -8,14 +11,13 @@ use std::{
     process::ExitCode,
 };
 
-use psi_user::{
-    model::{CgroupPressure, Pressure, Snapshot},
-    tracer::Tracer,
-};
+use psi_user::tracer::Tracer;
 use tokio::time::Instant;
 
-use super::{Failure, Waiting, Woken, block_on, give_up_capabilities, next_time, printable, require_cgroup};
-use crate::cli::{DumpArgs, Format, Tracing};
+pub(crate) use self::choice::{Fields, Order};
+use self::{choice::select, form::Form};
+use super::{Failure, Waiting, Woken, block_on, give_up_capabilities, next_time, require_cgroup};
+use crate::cli::{DumpArgs, Tracing};
 
 pub(crate) fn run(tracing: &Tracing, args: &DumpArgs) -> Result<ExitCode, Failure> {
     let mut tracer = Tracer::attach(&tracing.options())?;
@@ -29,6 +31,7 @@ pub(crate) fn run(tracing: &Tracing, args: &DumpArgs) -> Result<ExitCode, Failur
     }
     // Once nothing else can fail, so that no run leaves an empty file; and while it may still be opened.
     let mut output = Output::open(args.output.as_deref())?;
+    let mut form = Form::new(args.format, args.fields.clone().map(|Fields(fields)| fields));
     give_up_capabilities()?;
     block_on(async {
         let mut waiting = Waiting::new(&tracer)?;
@@ -45,7 +48,7 @@ pub(crate) fn run(tracing: &Tracing, args: &DumpArgs) -> Result<ExitCode, Failur
             last = next;
             let mut snapshot = tracer.snapshot()?;
             select(&mut snapshot, args);
-            if !output.write(&render(&snapshot, args.format))? {
+            if !output.write(&form.render(&snapshot))? {
                 return Ok(ExitCode::SUCCESS);
             }
             written += 1;
@@ -59,56 +62,6 @@ pub(crate) fn run(tracing: &Tracing, args: &DumpArgs) -> Result<ExitCode, Failur
 /// Whether a glob names exactly one path.
 fn is_literal(glob: &str) -> bool {
     !glob.contains(['*', '?', '[', '{', '\\'])
-}
-
-fn select(snapshot: &mut Snapshot, args: &DumpArgs) {
-    snapshot.cgroups.retain(|cgroup| {
-        args.depth.is_none_or(|depth| cgroup.level <= depth)
-            && args.cgroup.as_ref().is_none_or(|glob| glob.is_match(&cgroup.path))
-    });
-}
-
-fn render(snapshot: &Snapshot, format: Format) -> String {
-    match format {
-        Format::Json => {
-            // Numbers and strings only: this cannot fail.
-            let mut line = serde_json::to_string(snapshot).unwrap_or_default();
-            line.push('\n');
-            line
-        }
-        Format::Table => table(snapshot),
-    }
-}
-
-/// avg10 of everything, a line a cgroup; `-` for what is not measured.
-fn table(snapshot: &Snapshot) -> String {
-    use std::fmt::Write as _;
-    let mut text = format!(
-        "{:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}  CGROUP (avg10 in %)\n",
-        "CPU", "CPUFULL", "MEM", "MEMFULL", "IO", "IOFULL", "IRQ"
-    );
-    for cgroup in &snapshot.cgroups {
-        for figure in figures(cgroup) {
-            let cell = figure.map_or_else(|| "-".to_owned(), |figure| format!("{:.2}", figure.avg10));
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{cell:>8} ");
-        }
-        let _ = writeln!(text, " {}", printable(&cgroup.path));
-    }
-    text.push('\n');
-    text
-}
-
-fn figures(cgroup: &CgroupPressure) -> [Option<Pressure>; 7] {
-    [
-        Some(cgroup.cpu.some),
-        Some(cgroup.cpu.full),
-        cgroup.memory.map(|memory| memory.some),
-        cgroup.memory.map(|memory| memory.full),
-        Some(cgroup.io.some),
-        Some(cgroup.io.full),
-        cgroup.irq.map(|irq| irq.full),
-    ]
 }
 
 /// Where records go.
