@@ -1,9 +1,12 @@
 //! The command line.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode, str::FromStr as _, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
-use psi_user::{load::Options, when};
+use psi_user::{
+    load::Options,
+    when::{self, When},
+};
 
 use crate::commands::dump::{Fields, Order};
 
@@ -69,6 +72,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Write the pressure of all cgroups, one JSON object a line
     Dump(DumpArgs),
+    /// Record the pressure of all cgroups to a file, for `dump --replay`
+    Record(RecordArgs),
     /// Show the pressure of all cgroups live
     Top(TopArgs),
     /// Compare with the kernel's own PSI, where it is on
@@ -103,13 +108,13 @@ pub(crate) struct DumpArgs {
     #[arg(long, value_enum, default_value_t = Format::Json)]
     pub(crate) format: Format,
     /// Time between two records: 500ms, 1s, 2m
-    #[arg(long, value_parser = interval, default_value = "1s")]
+    #[arg(long, value_parser = interval, default_value = "1s", conflicts_with = "replay")]
     pub(crate) interval: Duration,
     /// End after so many records
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// End after this time: 500ms, 1s, 2m
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_parser = duration, conflicts_with = "replay")]
     pub(crate) duration: Option<Duration>,
     /// Only cgroups whose path matches: /system.slice/*, /**/db*
     #[arg(long, value_name = "GLOB", value_parser = glob)]
@@ -129,6 +134,34 @@ pub(crate) struct DumpArgs {
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Take the records from this recording of `psitrace record`; needs no root
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
+    /// From then on: 14:20, "2026-01-02 14:20", 2026-01-02T14:20:00Z, or -10m before the recording's end
+    #[arg(long, value_name = "TIME", value_parser = When::from_str, requires = "replay", allow_hyphen_values = true)]
+    pub(crate) begin: Option<When>,
+    /// Up to then, as --begin; a time of day is the first such after --begin
+    #[arg(long, value_name = "TIME", value_parser = When::from_str, requires = "replay", allow_hyphen_values = true)]
+    pub(crate) end: Option<When>,
+    /// For tests: record what is written, too
+    #[arg(long, hide = true, value_name = "FILE", conflicts_with = "replay")]
+    pub(crate) also_record: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RecordArgs {
+    /// Record to this file and FILE.2, which take turns; an existing recording is gone on with
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Time between two snapshots: 500ms, 1s, 2m
+    #[arg(long, value_parser = interval, default_value = "5s")]
+    pub(crate) interval: Duration,
+    /// Keep so much: at least this, at most twice as much
+    #[arg(long, value_parser = duration, default_value = "24h")]
+    pub(crate) keep: Duration,
+    /// End after this time: 500ms, 1s, 2m
+    #[arg(long, value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
 }
 
 #[derive(Args, Debug)]

@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Check(args) => commands::check::run(&cli.tracing, &args),
         Command::Dump(args) => commands::dump::run(&cli.tracing, &args),
+        Command::Record(args) => commands::record::run(&cli.tracing, &args),
         Command::Top(args) => commands::top::run(&cli.tracing, &args),
         Command::Compare(args) => commands::compare::run(&cli.tracing, &args),
     };

@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod dump;
+pub(crate) mod record;
 pub(crate) mod top;
 
 use std::{fmt, io, process::ExitCode, time::Duration};

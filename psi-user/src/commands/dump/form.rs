@@ -8,8 +8,11 @@ use psi_user::{
 };
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
-use super::super::printable;
-use crate::cli::Format;
+use super::Fields;
+use crate::{
+    cli::{DumpArgs, Format},
+    commands::printable,
+};
 
 /// Turns snapshots into text.
 pub(super) struct Form {
@@ -21,7 +24,12 @@ pub(super) struct Form {
 }
 
 impl Form {
-    pub(super) const fn new(format: Format, fields: Option<Vec<Field>>) -> Self {
+    /// What the arguments ask for.
+    pub(super) fn of(args: &DumpArgs) -> Self {
+        Self::new(args.format, args.fields.clone().map(|Fields(fields)| fields))
+    }
+
+    const fn new(format: Format, fields: Option<Vec<Field>>) -> Self {
         Self {
             format,
             fields,
