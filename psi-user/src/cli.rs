@@ -78,6 +78,23 @@ pub(crate) enum Command {
     Top(TopArgs),
     /// Compare with the kernel's own PSI, where it is on
     Compare(CompareArgs),
+    /// Print a shell's completion script
+    Completions(CompletionsArgs),
+    /// Print a manual page
+    #[command(hide = true)]
+    Man(ManArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// For which shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// Of which command [default: of all]
+    pub(crate) command: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -201,6 +218,12 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
             ExitCode::SUCCESS
         };
     }
+    crate::commands::complain(&line(error));
+    ExitCode::from(exit::USAGE)
+}
+
+/// Clap's message as one printable line.
+pub(crate) fn line(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines: Vec<&str> = text
         .lines()
@@ -209,11 +232,10 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
         .collect();
     let line = lines.join(" ");
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    crate::commands::complain(&crate::commands::printable(
+    crate::commands::printable(
         line.trim_start_matches("error: ")
             .trim_end_matches(" For more information, try '--help'."),
-    ));
-    ExitCode::from(exit::USAGE)
+    )
 }
 
 /// A duration, as [`when::duration`] reads it.

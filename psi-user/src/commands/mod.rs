@@ -1,5 +1,6 @@
 //! One module a command, and what they share.
 
+pub(crate) mod about;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod dump;
