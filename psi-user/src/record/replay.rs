@@ -11,6 +11,7 @@ use super::{
     codec::Decoder,
     error::{Damage, Error},
     files,
+    frame::FrameHeader,
     segment::{Entry, Input, read, scan},
 };
 use crate::{
@@ -140,6 +141,14 @@ impl Replay {
     /// # Errors
     /// When there is no such frame, or its content is malformed, or its file cannot be read.
     pub fn frame(&mut self, frame: usize) -> Result<Snapshot, Error> {
+        let FrameHeader {
+            time_ns, interval_ns, ..
+        } = self.decode(frame)?;
+        self.decoder.snapshot(time_ns, interval_ns).ok_or(Error::NoFrame(frame))
+    }
+
+    /// Brings the decoder to a frame.
+    fn decode(&mut self, frame: usize) -> Result<FrameHeader, Error> {
         if frame >= self.len() {
             return Err(Error::NoFrame(frame));
         }
@@ -162,10 +171,7 @@ impl Replay {
                 })?;
         }
         self.at = Some(frame);
-        let header = self.index[frame].1.header;
-        self.decoder
-            .snapshot(header.time_ns, header.interval_ns)
-            .ok_or(Error::NoFrame(frame))
+        Ok(self.index[frame].1.header)
     }
 
     /// The next frame after `from` with a spike of a cgroup's figure: where it rises to `threshold` or above, or,
@@ -207,8 +213,8 @@ impl Replay {
     }
 
     fn value(&mut self, frame: usize, path: &str, figure: Figure) -> Result<f64, Error> {
-        let snapshot = self.frame(frame)?;
-        let cgroup = snapshot.cgroups.iter().find(|cgroup| cgroup.path == path);
-        Ok(cgroup.and_then(|cgroup| figure.of(cgroup)).unwrap_or(0.0))
+        let FrameHeader { interval_ns, .. } = self.decode(frame)?;
+        let cgroup = self.decoder.cgroup(path, interval_ns);
+        Ok(cgroup.and_then(|cgroup| figure.of(&cgroup)).unwrap_or(0.0))
     }
 }

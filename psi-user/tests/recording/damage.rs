@@ -163,7 +163,10 @@ fn hostile_lengths_are_refused() {
         frame[4..8].copy_from_slice(&full_length.to_le_bytes());
         seal(frame);
         let replay = Replay::from_bytes(bytes).expect("a recording");
-        assert!(replay.is_empty() && !replay.damage().is_empty(), "{length} {full_length}");
+        assert!(
+            replay.is_empty() && !replay.damage().is_empty(),
+            "{length} {full_length}"
+        );
     }
 }
 
