@@ -71,7 +71,7 @@ pub(crate) enum Command {
     /// Say whether the tracer can run here, and what it would use
     Check(CheckArgs),
     /// Write the pressure of all cgroups, one JSON object a line
-    Dump(DumpArgs),
+    Dump(Box<DumpArgs>),
     /// Record the pressure of all cgroups to a file, for `dump --replay`
     Record(RecordArgs),
     /// Show the pressure of all cgroups live

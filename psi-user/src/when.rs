@@ -67,7 +67,7 @@ impl When {
                     .filter_map(|day| nanoseconds(zone.to_timestamp(day.to_datetime(time)).ok()?));
                 match after_ns {
                     Some(after_ns) => found.find(|&at| at >= after_ns),
-                    None => found.filter(|&at| at <= end_ns).last(),
+                    None => found.rfind(|&at| at <= end_ns),
                 }
             }
         }

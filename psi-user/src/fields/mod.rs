@@ -239,7 +239,7 @@ pub struct UnknownField {
 impl UnknownField {
     fn new(name: &str) -> Self {
         let nearest = Field::all()
-            .map(|field| field.name())
+            .map(Field::name)
             .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)))
             .unwrap_or_default();
         Self {

@@ -47,7 +47,7 @@ struct Segment {
 }
 
 impl Segment {
-    /// Opens it; what is left of a torn frame at its end is cut off.
+    /// Opens it and leaves it as it is, but makes it if it is not there.
     fn open(path: &Path, damage: &mut Vec<Damage>) -> Result<Self, Error> {
         let mut file = OpenOptions::new()
             .read(true)
@@ -66,7 +66,6 @@ impl Segment {
         }
         let contents = scan(path, &mut file)?;
         damage.extend(contents.damage);
-        file.set_len(contents.end).map_err(Error::file(path))?;
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -78,6 +77,11 @@ impl Segment {
                 .map(|entry| interval(entry.header.interval_ns))
                 .sum(),
         })
+    }
+
+    /// Cuts off what is left of a torn frame at its end.
+    fn trim(&self) -> Result<(), Error> {
+        self.file.set_len(self.end).map_err(Error::file(&self.path))
     }
 
     /// Empties it and begins anew.
@@ -126,6 +130,7 @@ impl Recorder {
             Segment::open(&first, &mut damage)?,
             Segment::open(&second, &mut damage)?,
         ];
+        segments.iter().try_for_each(Segment::trim)?;
         let mut recorder = Self {
             current: usize::from(segments[1].sequence > segments[0].sequence),
             segments,

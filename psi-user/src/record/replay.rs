@@ -200,12 +200,14 @@ impl Replay {
         let mut rising = None;
         for frame in from + 1..self.len() {
             let value = self.value(frame, cgroup, figure)?;
-            match threshold {
-                Some(threshold) if before < threshold && value >= threshold => return Ok(Some(frame)),
-                Some(_) => {}
-                None if value > before => rising = Some(frame).filter(|_| value >= least),
-                None if value < before && rising.is_some() => return Ok(rising),
-                None => {}
+            if let Some(threshold) = threshold {
+                if before < threshold && value >= threshold {
+                    return Ok(Some(frame));
+                }
+            } else if value > before {
+                rising = Some(frame).filter(|_| value >= least);
+            } else if value < before && rising.is_some() {
+                return Ok(rising);
             }
             before = value;
         }

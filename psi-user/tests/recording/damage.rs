@@ -52,8 +52,8 @@ proptest! {
         let whole = bounds.iter().filter(|&&end| end <= cut).count() - 1;
         let mut replay = Replay::from_bytes(bytes[..cut].to_vec()).expect("a recording");
         prop_assert_eq!(replay.len(), whole);
-        for n in 0..whole {
-            prop_assert_eq!(text(&replay.frame(n).expect("a frame")), text(&snapshots[n]));
+        for (n, snapshot) in snapshots.iter().enumerate().take(whole) {
+            prop_assert_eq!(text(&replay.frame(n).expect("a frame")), text(snapshot));
         }
         let is_torn = !bounds.contains(&cut);
         prop_assert_eq!(replay.damage().len(), usize::from(is_torn));

@@ -92,7 +92,8 @@ fn snapshot_of(
     has_memory: bool,
     has_irq: bool,
 ) -> Snapshot {
-    let [a, b, c, d, e, f, g, h, i] = counters.map(u64::from);
+    let mut counters = counters.into_iter().map(u64::from);
+    let mut counter = || counters.next().unwrap_or_default();
     Snapshot {
         schema: SCHEMA,
         time_ns,
@@ -107,15 +108,15 @@ fn snapshot_of(
             hierarchy: "v2".to_owned(),
         },
         quality: Quality {
-            missed_switches: a,
-            repaired: b,
-            drift: c,
-            storage_failures: d,
-            overflows: e,
-            missed_irqs: f,
-            cgroups_without_slot: g,
-            program_misses: h,
-            rejected_readings: i,
+            missed_switches: counter(),
+            repaired: counter(),
+            drift: counter(),
+            storage_failures: counter(),
+            overflows: counter(),
+            missed_irqs: counter(),
+            cgroups_without_slot: counter(),
+            program_misses: counter(),
+            rejected_readings: counter(),
         },
         cgroups,
     }

@@ -95,6 +95,10 @@ fn what_cannot_be_replayed_is_told_in_a_line() {
     ]);
     assert_eq!(finished.code, Some(2));
     assert!(finished.stderr.contains("/no/such/cgroup"), "{}", finished.stderr);
+    let before = fs::read(good).expect("the recording");
+    let finished = run(&["dump", "--replay", good, "--output", good]);
+    assert!(finished.expect_failure(2).contains("overwrite"));
+    assert_eq!(fs::read(good).expect("the recording"), before);
     assert!(run(&["dump", "--begin", "-1m"]).expect_failure(2).contains("--replay"));
     assert!(run(&["record"]).expect_failure(2).contains("--output"));
     assert!(

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use psi_user::{
-    fields::{Field, UnknownField},
+    fields::{Field, UnknownField, Value},
     model::{CgroupPressure, Snapshot},
 };
 
@@ -68,7 +68,7 @@ impl Order {
         if field == Field::Path {
             return direct(a.path.split('/').cmp(b.path.split('/')));
         }
-        let number = |cgroup| field.value(snapshot, Some(cgroup)).and_then(|value| value.number());
+        let number = |cgroup| field.value(snapshot, Some(cgroup)).and_then(Value::number);
         match (number(a), number(b)) {
             (Some(a), Some(b)) => direct(a.total_cmp(&b)),
             (a, b) => a.is_none().cmp(&b.is_none()),

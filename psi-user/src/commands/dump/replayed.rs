@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode};
 
 use jiff::tz::TimeZone;
 use psi_user::{
-    record::Replay,
+    record::{Replay, files},
     when::{When, local},
 };
 
@@ -20,6 +20,12 @@ pub(super) fn run(path: &Path, args: &DumpArgs) -> Result<ExitCode, Failure> {
         complain(&printable(&damage.to_string()));
     }
     let name = path.display();
+    let place = |path: &Path| path.canonicalize().ok();
+    if let Some(output) = args.output.as_deref().and_then(place)
+        && files(path).iter().any(|file| place(file).as_ref() == Some(&output))
+    {
+        return Err(Failure::Usage(format!("--output would overwrite the recording {name}")));
+    }
     let zone = TimeZone::system();
     let Some((first_ns, last_ns)) = replay.span_ns() else {
         return Err(Failure::Usage(format!("{name} has no frame yet")));
