@@ -3,7 +3,7 @@
 //! A key is an option's name. What holds for all commands stands first, what is for one in its table, `[dump]`.
 
 use std::{
-    env, fs, io,
+    env, fs,
     path::{Path, PathBuf},
 };
 
@@ -23,8 +23,8 @@ pub(crate) fn apply(command: Command) -> Result<Command, String> {
     files().into_iter().try_fold(command, |command, path| {
         match fs::read_to_string(&path) {
             Ok(text) => apply_file(command, &path, &text),
-            // Who has no permission to read it has none to be told what is in it.
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(command),
+            // None; or in a folder of somebody else's, as with a HOME that was kept across a change of user.
+            Err(_) if fs::metadata(&path).is_err() => Ok(command),
             Err(error) => Err(format!("{}: {error}", path.display())),
         }
     })
