@@ -28,6 +28,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<ExitCode, Failure> {
     };
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone())
+        .source(concat!("psitrace ", env!("CARGO_PKG_VERSION")))
         .render(&mut page)
         .map_err(|error| Failure::Cannot(format!("rendering the page: {error}")))?;
     print(&String::from_utf8_lossy(&page))?;
