@@ -1,8 +1,10 @@
 //! One module a command, and what they share.
 
+pub(crate) mod about;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod dump;
+pub(crate) mod record;
 pub(crate) mod switch;
 pub(crate) mod top;
 

@@ -3,16 +3,18 @@
 use std::{
     io::{IsTerminal as _, stdin, stdout},
     os::fd::BorrowedFd,
+    path::Path,
     process::ExitCode,
 };
 
 use psi_user::{
     model::Snapshot,
+    record::Replay,
     top::{self, Feed, Inspection},
     tracer::Tracer,
 };
 
-use super::{Failure, block_on, give_up_capabilities, take_requests};
+use super::{Failure, block_on, complain, give_up_capabilities, printable, take_requests};
 use crate::cli::{TopArgs, Tracing};
 
 /// What happens now, by the tracer.
@@ -50,6 +52,15 @@ pub(crate) fn run(tracing: &Tracing, args: &TopArgs) -> Result<ExitCode, Failure
         let line = "top needs a terminal on standard input and output; `psitrace dump` writes to files and pipes";
         return Err(Failure::Usage(line.to_owned()));
     }
+    let options = top::Options {
+        interval: args.interval,
+        tree: !args.flat,
+        sort: args.sort,
+        window: args.average,
+    };
+    if let Some(recording) = &args.replay {
+        return replay(recording, options);
+    }
     let mut tracer = Tracer::attach(&tracing.options())?;
     take_requests(&mut tracer)?;
     let mut live = Live {
@@ -57,14 +68,23 @@ pub(crate) fn run(tracing: &Tracing, args: &TopArgs) -> Result<ExitCode, Failure
         until_panic: args.panic_after,
     };
     give_up_capabilities()?;
-    let options = top::Options {
-        interval: args.interval,
-        tree: !args.flat,
-        sort: args.sort,
-        window: args.average,
-    };
     block_on(async {
         top::run(Feed::Live(&mut live), options).await?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The same from a recording, without a tracer.
+fn replay(path: &Path, options: top::Options) -> Result<ExitCode, Failure> {
+    let mut recording = Replay::open(path)?;
+    if recording.is_empty() {
+        return Err(Failure::Usage(format!("{} has no frame yet", path.display())));
+    }
+    for damage in recording.damage() {
+        complain(&printable(&damage.to_string()));
+    }
+    block_on(async {
+        top::run(Feed::Replay(&mut recording), options).await?;
         Ok(ExitCode::SUCCESS)
     })
 }

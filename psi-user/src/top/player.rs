@@ -102,23 +102,21 @@ impl<'a> Player<'a> {
     }
 }
 
-/// The first frame that is not before `time_ns`, or the number of frames.
+/// The first frame that is not before `time_ns`, or the number of frames. By looking at all, as below: the clock may
+/// have been set back meanwhile.
 fn first_from(history: &dyn History, time_ns: u64) -> usize {
-    let (mut low, mut high) = (0, history.len());
-    while low < high {
-        let middle = usize::midpoint(low, high);
-        if history.time_ns(middle) < time_ns {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
+    let count = history.len();
+    (0..count)
+        .find(|index| history.time_ns(*index) >= time_ns)
+        .unwrap_or(count)
 }
 
-/// The last frame until `time_ns`, or the first one.
+/// The last frame that is not after `time_ns`, or the first one.
 fn until(history: &dyn History, time_ns: u64) -> usize {
-    first_from(history, time_ns.saturating_add(1)).saturating_sub(1)
+    let mut backwards = (0..history.len()).rev();
+    backwards
+        .find(|index| history.time_ns(*index) <= time_ns)
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use anyhow::Result;
 
 use super::inspect::Inspection;
-use crate::model::Snapshot;
+use crate::{model::Snapshot, record::Replay};
 
 /// What the view shows.
 pub enum Feed<'a> {
@@ -53,7 +53,7 @@ pub trait History {
         self.len() == 0
     }
 
-    /// When frame `index` (below [`len`](Self::len)) was taken, ns since 1970. Does not fall from frame to frame.
+    /// When frame `index` (below [`len`](Self::len)) was taken, ns since 1970.
     fn time_ns(&self, index: usize) -> u64;
 
     /// Frame `index`, with [`last`](crate::model::Pressure::last) as it was.
@@ -98,5 +98,19 @@ pub trait History {
             }
         }
         Ok(None)
+    }
+}
+
+impl History for Replay {
+    fn len(&self) -> usize {
+        Self::len(self)
+    }
+
+    fn time_ns(&self, index: usize) -> u64 {
+        Self::time_ns(self, index).unwrap_or_default()
+    }
+
+    fn frame(&mut self, index: usize) -> Result<Snapshot> {
+        Ok(Self::frame(self, index)?)
     }
 }

@@ -315,6 +315,54 @@ fn top_does_without_colour_and_without_a_cursor() {
     assert!(text.contains("ended=0"), "{text}");
 }
 
+#[test]
+fn top_shows_a_recording() {
+    let Some((_session, terminal, cgroup)) = set_up("top_shows_a_recording") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("recording");
+    let file = file.to_str().expect("UTF-8");
+    let finished = program::run(&["record", "--output", file, "--interval", "500ms", "--duration", "3s"]);
+    finished.expect_success();
+    let path = program::path().to_str().expect("UTF-8");
+    terminal.type_line(&format!(
+        "'{path}' top --replay '{file}'; echo ended=$?; stty -a; echo com''plete"
+    ));
+    terminal.wait_for("the cgroup", |screen| {
+        screen.contains("REPLAY") && screen.contains("frame 1/") && screen.contains(name(&cgroup))
+    });
+    for (key, place) in [
+        ("Right", "frame 2/"),
+        ("Right", "frame 3/"),
+        ("Left", "frame 2/"),
+        ("PageUp", "frame 1/"),
+    ] {
+        terminal.press(&[key]);
+        terminal.wait_for(place, |screen| screen.contains(place));
+    }
+    terminal.press(&["PageDown"]);
+    terminal.wait_for("the last frame", |screen| {
+        let place = screen
+            .split_once("frame ")
+            .and_then(|(_, rest)| rest.split_whitespace().next()?.split_once('/'));
+        place.is_some_and(|(at, count)| at == count)
+    });
+    terminal.press(&["Right"]);
+    terminal.wait_for("a message", |screen| screen.contains("the recording ends here"));
+    terminal.press(&["g"]);
+    terminal.press(&["-l", "-1h"]);
+    terminal.press(&["Enter"]);
+    terminal.wait_for("the first frame", |screen| screen.contains("frame 1/"));
+    // Played to its end.
+    terminal.press(&["p"]);
+    terminal.wait_for("the end", |screen| screen.contains("the recording ends here"));
+    terminal.press(&["Enter"]);
+    terminal.wait_for("details", |screen| screen.contains("tasks: not recorded"));
+    terminal.press(&["q"]);
+    is_sane(&terminal, 0);
+}
+
 fn set_up(test: &'static str) -> Option<(Session, Terminal, Cgroup)> {
     let session = Session::start(test)?;
     let Some(terminal) = Terminal::new() else {
