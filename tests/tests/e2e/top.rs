@@ -351,7 +351,7 @@ fn top_shows_a_recording() {
     terminal.press(&["Right"]);
     terminal.wait_for("a message", |screen| screen.contains("the recording ends here"));
     terminal.press(&["g"]);
-    terminal.press(&["-l", "-1h"]);
+    terminal.press(&["-l", "--", "-1h"]);
     terminal.press(&["Enter"]);
     terminal.wait_for("the first frame", |screen| screen.contains("frame 1/"));
     // Played to its end.
