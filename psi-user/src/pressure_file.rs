@@ -17,6 +17,28 @@ pub struct Totals {
     pub full_us: Option<u64>,
 }
 
+/// A pressure file.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Lines {
+    /// The line `some`; irq has none.
+    pub some: Option<Line>,
+    /// The line `full`; cpu of old kernels has none.
+    pub full: Option<Line>,
+}
+
+/// A line of a pressure file.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Line {
+    /// Running average over 10 s, % (0 to 100); likewise the next two.
+    pub avg10: f64,
+    /// Over 60 s.
+    pub avg60: f64,
+    /// Over 300 s.
+    pub avg300: f64,
+    /// Total stall time since boot, or since the cgroup was made, us.
+    pub total_us: u64,
+}
+
 /// A cgroup's pressure file: in /proc for the root, which has none of its own.
 pub fn path(cgroup_directory: &Path, is_root: bool, resource: &str) -> PathBuf {
     if is_root {
@@ -26,13 +48,25 @@ pub fn path(cgroup_directory: &Path, is_root: bool, resource: &str) -> PathBuf {
     }
 }
 
-/// Reads a pressure file. Each read makes the kernel sample anew.
+/// Reads the totals of a pressure file. Each read makes the kernel sample anew.
 ///
 /// None where the kernel has no such file, or does not keep it (PSI off at boot or for the cgroup).
 ///
 /// # Errors
 /// Other errors than these.
 pub fn read(path: &Path) -> io::Result<Option<Totals>> {
+    let total = |line: Option<Line>| line.map(|line| line.total_us);
+    Ok(read_lines(path)?.map(|Lines { some, full }| Totals {
+        some_us: total(some),
+        full_us: total(full),
+    }))
+}
+
+/// The same for all that is in the file.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_lines(path: &Path) -> io::Result<Option<Lines>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(parse(&text))),
         // ENOENT: not built in, or off at boot. EOPNOTSUPP: off, on some kernels.
@@ -43,15 +77,21 @@ pub fn read(path: &Path) -> io::Result<Option<Totals>> {
     }
 }
 
-fn parse(text: &str) -> Totals {
-    let total = |kind: &str| {
+fn parse(text: &str) -> Lines {
+    let line = |kind: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(kind))?;
-        line.split_whitespace()
-            .find_map(|field| field.strip_prefix("total=")?.parse().ok())
+        let field = |name: &str| line.split_whitespace().find_map(|field| field.strip_prefix(name));
+        let average = |name| field(name)?.parse().ok();
+        Some(Line {
+            avg10: average("avg10=")?,
+            avg60: average("avg60=")?,
+            avg300: average("avg300=")?,
+            total_us: field("total=")?.parse().ok()?,
+        })
     };
-    Totals {
-        some_us: total("some "),
-        full_us: total("full "),
+    Lines {
+        some: line("some "),
+        full: line("full "),
     }
 }
 
@@ -60,24 +100,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_totals_by_line() {
+    fn reads_lines() {
         let text = "some avg10=0.22 avg60=0.17 avg300=1.11 total=58761459\n\
                     full avg10=0.00 avg60=0.13 avg300=0.96 total=57\n";
+        let some = Line {
+            avg10: 0.22,
+            avg60: 0.17,
+            avg300: 1.11,
+            total_us: 58_761_459,
+        };
+        let full = Line {
+            avg10: 0.0,
+            avg60: 0.13,
+            avg300: 0.96,
+            total_us: 57,
+        };
         assert_eq!(
             parse(text),
-            Totals {
-                some_us: Some(58_761_459),
-                full_us: Some(57)
+            Lines {
+                some: Some(some),
+                full: Some(full)
             }
         );
-        let irq = "full avg10=0.00 avg60=0.00 avg300=0.00 total=5\n";
-        assert_eq!(
-            parse(irq),
-            Totals {
-                some_us: None,
-                full_us: Some(5)
-            }
-        );
+        let irq = parse("full avg10=0.00 avg60=0.00 avg300=0.00 total=5\n");
+        assert_eq!((irq.some, irq.full.map(|line| line.total_us)), (None, Some(5)));
+        assert_eq!(parse("some avg10=x avg60=0.17 avg300=1.11 total=5\n"), Lines::default());
     }
 
     #[test]

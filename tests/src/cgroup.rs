@@ -35,6 +35,11 @@ impl Cgroup {
         Self::make(mount, format!("/{PREFIX}{}-{name}", process::id()))
     }
 
+    /// Makes one with a name as users have it, for pictures. Panics if there is one.
+    pub fn named(name: &str) -> Self {
+        Self::make(&machine::v2_mount().expect("a cgroup v2 mount"), format!("/{name}"))
+    }
+
     /// Makes a child.
     pub fn child(&self, name: &str) -> Self {
         Self::make(&self.mount, format!("{}/{name}", self.path))

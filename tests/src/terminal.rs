@@ -21,8 +21,13 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// A new one; none without tmux.
+    /// A new one of 160 columns and 50 lines; none without tmux.
     pub fn new() -> Option<Self> {
+        Self::sized(160, 50)
+    }
+
+    /// A new one of another size.
+    pub fn sized(columns: u16, lines: u16) -> Option<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
         env::split_paths(&path)
             .any(|folder| folder.join("tmux").is_file())
@@ -30,17 +35,11 @@ impl Terminal {
         let terminal = Self {
             folder: tempfile::tempdir().expect("a folder"),
         };
-        terminal.tmux(&[
-            "-f",
-            "/dev/null",
-            "new-session",
-            "-d",
-            "-x",
-            "160",
-            "-y",
-            "50",
-            "env PS1='$ ' sh",
-        ]);
+        let (columns, lines) = (columns.to_string(), lines.to_string());
+        let size = ["-x", &columns, "-y", &lines];
+        // The locale's character set is the terminal's.
+        let shell = "env PS1='$ ' LC_ALL=C.UTF-8 sh";
+        terminal.tmux(&[&["-f", "/dev/null", "new-session", "-d"], &size[..], &[shell]].concat());
         terminal.wait_for("a prompt", |screen| screen.starts_with('$'));
         Some(terminal)
     }
@@ -56,9 +55,32 @@ impl Terminal {
         self.tmux(&[&["send-keys"], keys].concat());
     }
 
+    /// Clicks on a place, counted from 0; what runs there must have asked for the mouse.
+    pub fn click(&self, column: usize, line: usize) {
+        for end in ["M", "m"] {
+            self.press(&["-l", &format!("\u{1b}[<0;{};{}{end}", column + 1, line + 1)]);
+        }
+    }
+
+    /// Changes its size.
+    pub fn resize(&self, columns: u16, lines: u16) {
+        let (columns, lines) = (columns.to_string(), lines.to_string());
+        self.tmux(&["resize-window", "-x", &columns, "-y", &lines]);
+    }
+
     /// What it shows.
     pub fn screen(&self) -> String {
         self.tmux(&["capture-pane", "-p"])
+    }
+
+    /// The same with escape sequences for colours and the like.
+    pub fn coloured_screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p", "-e"])
+    }
+
+    /// What comes from now on is written to a file, byte by byte.
+    pub fn record(&self, file: &Path) {
+        self.tmux(&["pipe-pane", "-O", &format!("cat > '{}'", file.display())]);
     }
 
     /// The process of this name that reads from it.

@@ -5,10 +5,12 @@ mod document;
 mod ebpf;
 mod object_file;
 mod process;
+mod screens;
 mod setup;
 mod soak;
 mod staleness;
 mod summary;
+mod svg;
 mod test;
 mod toolchain;
 mod vm;
@@ -34,6 +36,8 @@ enum Command {
     Accuracy(accuracy::Options),
     /// Run psitrace for an hour under loads that come and go, and write the table in docs/accuracy.md.
     Soak(soak::Options),
+    /// Take pictures of `psitrace top` for docs/top.md and the README.
+    Screens(screens::Options),
     /// Run every check and test: lints, unit tests, kernel tests, guests.
     Test(test::Options),
 }
@@ -56,6 +60,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Vm(options) => vm::run(&workspace, options).map(Counts::exit_code),
         Command::Accuracy(options) => accuracy::run(&workspace, options).map(|()| ExitCode::SUCCESS),
         Command::Soak(options) => soak::run(&workspace, options).map(|()| ExitCode::SUCCESS),
+        Command::Screens(options) => screens::run(&workspace, options).map(|()| ExitCode::SUCCESS),
         Command::Test(options) => Ok(test::run(&workspace, options)),
     }
 }

@@ -3,28 +3,47 @@
 use std::{
     io::{IsTerminal as _, stdin, stdout},
     os::fd::BorrowedFd,
+    path::Path,
     process::ExitCode,
 };
 
-use psi_user::{model::Snapshot, tracer::Tracer};
-
-use super::{Failure, block_on, give_up_capabilities, take_requests};
-use crate::{
-    cli::{TopArgs, Tracing},
-    top,
+use psi_user::{
+    model::Snapshot,
+    record::Replay,
+    top::{self, Feed, Inspection},
+    tracer::Tracer,
 };
 
-impl top::Source for Tracer {
+use super::{Failure, block_on, complain, give_up_capabilities, printable, take_requests};
+use crate::cli::{TopArgs, Tracing};
+
+/// What happens now, by the tracer.
+struct Live {
+    tracer: Tracer,
+    /// For tests.
+    until_panic: Option<u64>,
+}
+
+impl top::Source for Live {
     fn snapshot(&mut self) -> anyhow::Result<Snapshot> {
-        Ok(Self::snapshot(self)?)
+        if let Some(left) = &mut self.until_panic {
+            assert!(*left > 0, "asked for by --panic-after");
+            *left -= 1;
+        }
+        Ok(self.tracer.snapshot()?)
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(Self::wake_fd(self))
+        Some(self.tracer.wake_fd())
     }
 
     fn housekeeping(&mut self) -> anyhow::Result<()> {
-        Ok(Self::housekeeping(self)?)
+        Ok(self.tracer.housekeeping()?)
+    }
+
+    fn inspect(&mut self, path: &str) -> Option<Inspection> {
+        let directory = self.tracer.hierarchy().directory(path);
+        Some(top::inspect(&directory, path == "/"))
     }
 }
 
@@ -33,16 +52,39 @@ pub(crate) fn run(tracing: &Tracing, args: &TopArgs) -> Result<ExitCode, Failure
         let line = "top needs a terminal on standard input and output; `psitrace dump` writes to files and pipes";
         return Err(Failure::Usage(line.to_owned()));
     }
-    let mut tracer = Tracer::attach(&tracing.options())?;
-    take_requests(&mut tracer)?;
-    give_up_capabilities()?;
     let options = top::Options {
         interval: args.interval,
         tree: !args.flat,
-        ..top::Options::default()
+        sort: args.sort,
+        window: args.average,
     };
+    if let Some(recording) = &args.replay {
+        return replay(recording, options);
+    }
+    let mut tracer = Tracer::attach(&tracing.options())?;
+    take_requests(&mut tracer)?;
+    let mut live = Live {
+        tracer,
+        until_panic: args.panic_after,
+    };
+    give_up_capabilities()?;
     block_on(async {
-        top::run(&mut tracer, options).await?;
+        top::run(Feed::Live(&mut live), options).await?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The same from a recording, without a tracer.
+fn replay(path: &Path, options: top::Options) -> Result<ExitCode, Failure> {
+    let mut recording = Replay::open(path)?;
+    if recording.is_empty() {
+        return Err(Failure::Usage(format!("{} has no frame yet", path.display())));
+    }
+    for damage in recording.damage() {
+        complain(&printable(&damage.to_string()));
+    }
+    block_on(async {
+        top::run(Feed::Replay(&mut recording), options).await?;
         Ok(ExitCode::SUCCESS)
     })
 }

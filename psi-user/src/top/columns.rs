@@ -4,7 +4,7 @@ use crate::model::{CgroupPressure, Pressure};
 
 /// What the view is sorted by: a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum SortKey {
+pub enum SortKey {
     /// Name of the cgroup.
     Cgroup,
     /// Some tasks waited for a CPU.
@@ -67,6 +67,19 @@ impl SortKey {
         [self.resource(), self.line()].join(" ").trim_end().to_owned()
     }
 
+    /// The same resource's other line, if it has two.
+    pub(super) const fn other_line(self) -> Self {
+        match self {
+            Self::CpuSome => Self::CpuFull,
+            Self::CpuFull => Self::CpuSome,
+            Self::MemorySome => Self::MemoryFull,
+            Self::MemoryFull => Self::MemorySome,
+            Self::IoSome => Self::IoFull,
+            Self::IoFull => Self::IoSome,
+            Self::Cgroup | Self::IrqFull => self,
+        }
+    }
+
     pub(super) fn next(self) -> Self {
         Self::ALL[(self as usize + 1) % Self::ALL.len()]
     }
@@ -77,10 +90,15 @@ impl SortKey {
 
     /// The column's figure; absent when not measured, or when the column has none.
     pub(super) fn figure(self, cgroup: &CgroupPressure, window: Window) -> Option<f64> {
+        self.pressure(cgroup).map(|pressure| window.of(pressure))
+    }
+
+    /// All figures of the column's line; absent as in [`figure`](Self::figure).
+    pub(super) fn pressure(self, cgroup: &CgroupPressure) -> Option<&Pressure> {
         let CgroupPressure {
             cpu, memory, io, irq, ..
         } = cgroup;
-        let pressure = match self {
+        match self {
             Self::Cgroup => None,
             Self::CpuSome => Some(&cpu.some),
             Self::CpuFull => Some(&cpu.full),
@@ -89,14 +107,41 @@ impl SortKey {
             Self::IoSome => Some(&io.some),
             Self::IoFull => Some(&io.full),
             Self::IrqFull => irq.as_ref().map(|irq| &irq.full),
-        };
-        pressure.map(|pressure| window.of(pressure))
+        }
+    }
+}
+
+/// Which lines the table has columns for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Lines {
+    #[default]
+    Both,
+    Some,
+    Full,
+}
+
+impl Lines {
+    pub(super) const fn next(self) -> Self {
+        match self {
+            Self::Both => Self::Some,
+            Self::Some => Self::Full,
+            Self::Full => Self::Both,
+        }
+    }
+
+    /// Whether `key` is among them. Interrupts have `full` only, and are always shown.
+    pub(super) fn has(self, key: SortKey) -> bool {
+        match self {
+            Self::Both => true,
+            Self::Some => key.line() == "some" || key == SortKey::IrqFull,
+            Self::Full => key.line() == "full",
+        }
     }
 }
 
 /// Time that the figures cover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Window {
+pub enum Window {
     /// The last interval.
     Last,
     /// Running average over 10 s.
@@ -118,6 +163,7 @@ impl Window {
         }
     }
 
+    /// The next, as `a` cycles through them.
     pub(super) const fn next(self) -> Self {
         match self {
             Self::Last => Self::Avg10,

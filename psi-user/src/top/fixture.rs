@@ -1,5 +1,6 @@
 //! Snapshots for the tests.
 
+use super::source::History;
 use crate::model::{
     CgroupPressure, Flush, Full, MemstallSource, Pressure, Quality, SCHEMA, Snapshot, SomeFull, Source,
 };
@@ -36,6 +37,31 @@ pub(super) fn cgroup(path: &str, id: u64, some: f64) -> CgroupPressure {
     }
 }
 
+/// A machine with services and pods, both drivers' names among them.
+pub(super) fn pod_machine() -> Vec<CgroupPressure> {
+    const HASH: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    let pod =
+        "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1a2b3c4d_0000_4000_8000_00000000000f.slice";
+    let container = format!("{pod}/cri-containerd-{HASH}.scope");
+    let paths = [
+        ("/", 40.25),
+        ("/kubepods.slice", 31.0),
+        ("/kubepods.slice/kubepods-burstable.slice", 31.0),
+        (pod, 31.0),
+        (&container, 31.0),
+        ("/machine.slice", 0.0),
+        ("/machine.slice/machine-qemu\\x2d1\\x2dvm.scope", 0.0),
+        ("/system.slice", 75.5),
+        ("/system.slice/db.service", 75.5),
+        ("/system.slice/docker-db.service", 0.12),
+        ("/system.slice/web.service", 0.004),
+    ];
+    (1..)
+        .zip(paths)
+        .map(|(id, (path, some))| cgroup(path, id, some))
+        .collect()
+}
+
 /// The same without memory and interrupts.
 pub(super) fn unmeasured(path: &str, id: u64, some: f64) -> CgroupPressure {
     CgroupPressure {
@@ -59,5 +85,22 @@ pub(super) fn snapshot(cgroups: Vec<CgroupPressure>) -> Snapshot {
         quality: Quality::default(),
         flush: Flush::default(),
         cgroups,
+    }
+}
+
+/// A recording in memory.
+pub(super) struct Recording(pub(super) Vec<Snapshot>);
+
+impl History for Recording {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn time_ns(&self, index: usize) -> u64 {
+        self.0[index].time_ns
+    }
+
+    fn frame(&mut self, index: usize) -> anyhow::Result<Snapshot> {
+        Ok(self.0[index].clone())
     }
 }

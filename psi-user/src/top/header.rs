@@ -8,7 +8,9 @@ use ratatui::{
 };
 
 use super::{
+    clock::{date, time_of_day},
     escape::{cut_middle, escape, width},
+    player::Place,
     state::State,
     style::Palette,
 };
@@ -23,22 +25,38 @@ type Part = (u8, Span<'static>);
 /// What is shown, and how.
 pub(super) fn status(state: &State, columns: usize) -> Line<'static> {
     let plain = |rank, text: String| (rank, Span::raw(text));
-    let mut parts = vec![plain(4, concat!("psitrace ", env!("CARGO_PKG_VERSION")).to_owned())];
+    let mut parts = vec![plain(5, concat!("psitrace ", env!("CARGO_PKG_VERSION")).to_owned())];
     match state.snapshot() {
         Some(snapshot) => {
-            parts.push(plain(3, time_of_day(snapshot.time_ns)));
-            parts.push(plain(7, escape(&snapshot.source.hierarchy).into_owned()));
-            parts.push(plain(5, count(snapshot.cgroups.len())));
+            if let Some(Place { index, count, .. }) = state.place {
+                parts.push((1, Span::styled("REPLAY", Palette::chosen())));
+                parts.push(plain(2, date(snapshot.time_ns)));
+                parts.push(plain(1, time_of_day(snapshot.time_ns)));
+                parts.push(plain(3, format!("frame {}/{count}", index + 1)));
+            } else {
+                parts.push(plain(3, time_of_day(snapshot.time_ns)));
+            }
+            parts.push(plain(8, escape(&snapshot.source.hierarchy).into_owned()));
+            parts.push(plain(6, count(state.count())));
         }
         None => parts.push(plain(3, "collecting…".to_owned())),
     }
-    parts.push(plain(6, format!("every {}", seconds(state.interval))));
-    parts.push((0, Span::styled(state.window.name(), Palette::title())));
-    parts.push(plain(2, format!("sort {}", state.sort.title())));
-    if state.tree {
-        parts.push(plain(8, "tree".to_owned()));
+    match state.place {
+        Some(_) if state.paused => {}
+        Some(_) => parts.push(plain(2, format!("playing, every {}", seconds(state.interval)))),
+        None => parts.push(plain(7, format!("every {}", seconds(state.interval)))),
     }
-    if state.paused {
+    parts.push((0, Span::styled(state.window.name(), Palette::title())));
+    let order = if state.reversed { "reversed " } else { "" };
+    parts.push(plain(2, format!("sort {order}{}", state.sort.title())));
+    if state.tree {
+        parts.push(plain(9, "tree".to_owned()));
+    }
+    if state.filter.is_active() {
+        let filter = format!("filter {}", escape(state.filter.text()));
+        parts.push((2, Span::styled(cut_middle(&filter, 30).into_owned(), Palette::title())));
+    }
+    if state.paused && state.place.is_none() {
         parts.push((1, Span::styled("PAUSED", Palette::chosen())));
     }
     fit(parts, columns)
@@ -116,22 +134,58 @@ pub(super) fn quality(quality: &Quality, palette: Palette, columns: usize) -> Li
     )
 }
 
+/// What is being typed or has to be told.
+pub(super) fn urgent(state: &State, palette: Palette, columns: usize) -> Option<Line<'static>> {
+    if let Some(prompt) = &state.prompt {
+        let text = escape(&prompt.text);
+        let error = prompt.error.as_ref().map(|error| format!("  {}", escape(error)));
+        let error = error.unwrap_or_default();
+        let room = columns.saturating_sub(width(prompt.title()) + 1);
+        // The end is where it is typed.
+        let text = match width(&text).checked_sub(room) {
+            Some(over) if over > 0 => text.chars().skip(over).collect(),
+            _ => text.into_owned(),
+        };
+        return Some(Line::from(vec![
+            Span::styled(prompt.title(), Palette::title()),
+            Span::raw(text),
+            Span::styled(" ", Palette::chosen()),
+            Span::styled(error, palette.marked()),
+        ]));
+    }
+    let message = state.message.as_ref()?;
+    Some(Line::styled(escape(message).into_owned(), palette.marked()))
+}
+
 /// The selected cgroup in full, or the keys.
 pub(super) fn footer(state: &State, columns: usize) -> Line<'static> {
     let Some((row, cgroup)) = state.selected() else {
-        let hints = [
+        const LIVE: [&str; 9] = [
             "q quit",
             "? help",
+            "/ filter",
+            "Enter details",
             "s sort",
             "t tree",
             "a average",
             "p pause",
             "+ - interval",
         ];
+        const REPLAY: [&str; 8] = [
+            "q quit",
+            "? help",
+            "Left Right frame",
+            "PgUp PgDn minute",
+            "g go to",
+            "n next spike",
+            "p play",
+            "Enter details",
+        ];
+        let hints: &[&str] = if state.place.is_some() { &REPLAY } else { &LIVE };
         let hints = hints
-            .into_iter()
+            .iter()
             .zip(0..)
-            .map(|(hint, rank)| (rank, Span::styled(hint, Palette::calm())));
+            .map(|(hint, rank)| (rank, Span::styled(*hint, Palette::calm())));
         return fit(hints.collect(), columns);
     };
     let at = format!("{}/{}", row + 1, state.rows().len());
@@ -171,17 +225,6 @@ fn count(cgroups: usize) -> String {
 
 fn seconds(interval: Duration) -> String {
     format!("{} s", interval.as_millis() as f64 / 1000.0)
-}
-
-/// UTC: the local time's rules are not at hand in every container, and logs are compared in UTC anyway.
-fn time_of_day(time_ns: u64) -> String {
-    let seconds = time_ns / 1_000_000_000;
-    format!(
-        "{:02}:{:02}:{:02} UTC",
-        seconds / 3600 % 24,
-        seconds / 60 % 60,
-        seconds % 60
-    )
 }
 
 #[cfg(test)]
@@ -227,7 +270,7 @@ mod tests {
 
     #[test]
     fn what_was_missed_comes_first_and_is_marked() {
-        let palette = Palette::new(false);
+        let palette = Palette::new(false, true);
         let calm = quality(&Quality::default(), palette, 80);
         assert_eq!(
             calm.to_string(),
@@ -244,9 +287,8 @@ mod tests {
     }
 
     #[test]
-    fn intervals_and_times_are_short() {
+    fn intervals_are_short() {
         assert_eq!(seconds(Duration::from_millis(100)), "0.1 s");
         assert_eq!(seconds(Duration::from_mins(1)), "60 s");
-        assert_eq!(time_of_day(1_767_323_045_999_999_999), "03:04:05 UTC");
     }
 }

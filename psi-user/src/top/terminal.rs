@@ -12,9 +12,18 @@ use std::{
 use crossterm::{
     cursor::Show,
     execute,
+    style::Print,
     terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size},
 };
-use ratatui::{Frame, Terminal, TerminalOptions, Viewport, backend::CrosstermBackend, layout::Rect};
+use ratatui::{
+    Terminal, TerminalOptions, Viewport,
+    backend::CrosstermBackend,
+    buffer::{Buffer, Cell},
+    layout::Rect,
+    style::Modifier,
+};
+
+use super::style::is_dumb;
 
 /// Room for a large frame, so that it reaches the terminal in one piece.
 const FRAME_BYTES: usize = 64 * 1024;
@@ -22,13 +31,23 @@ const FRAME_BYTES: usize = 64 * 1024;
 /// For terminals that do not know their size, such as serial lines.
 const USUAL_SIZE: (u16, u16) = (80, 24);
 
+/// Has presses, the wheel and their places told (xterm's modes 1000 and 1006). Not crossterm's command: that has each
+/// movement told too, and a frame would be drawn for each.
+const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
+const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1000l";
+
+/// Before lines on a dumb terminal, which cannot show what is chosen otherwise.
+const CHOSEN: &str = "> ";
+
 /// Whether the terminal is ours.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while it is ours.
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Output>>>,
+    /// None on a terminal that cannot move its cursor: there frame follows upon frame, as text.
+    terminal: Option<Terminal<CrosstermBackend<BufWriter<Output>>>>,
     area: Rect,
+    mouse: bool,
 }
 
 impl Screen {
@@ -36,36 +55,84 @@ impl Screen {
     pub(super) fn enter() -> io::Result<Self> {
         restore_on_panic();
         let area = area()?;
+        if is_dumb() {
+            return Ok(Self {
+                terminal: None,
+                area,
+                mouse: false,
+            });
+        }
         // The size is set by hand, since ratatui's own way cannot know USUAL_SIZE.
         let options = TerminalOptions {
             viewport: Viewport::Fixed(area),
         };
         let backend = CrosstermBackend::new(BufWriter::with_capacity(FRAME_BYTES, Output));
         let screen = Self {
-            terminal: Terminal::with_options(backend, options)?,
+            terminal: Some(Terminal::with_options(backend, options)?),
             area,
+            mouse: true,
         };
-        // From here on, dropping the screen gives the terminal back.
-        TAKEN.store(true, SeqCst);
-        enable_raw_mode()?;
-        execute!(stdout(), EnterAlternateScreen)?;
+        // Dropping the screen gives the terminal back.
+        screen.take()?;
         Ok(screen)
     }
 
+    fn take(&self) -> io::Result<()> {
+        TAKEN.store(true, SeqCst);
+        enable_raw_mode()?;
+        execute!(stdout(), EnterAlternateScreen, Print(mouse(self.mouse)))
+    }
+
+    /// Gives the terminal back for a while.
+    pub(super) fn leave() {
+        restore();
+    }
+
+    /// Takes the terminal over again, whatever became of it meanwhile.
+    pub(super) fn take_again(&mut self) -> io::Result<()> {
+        if self.is_plain() {
+            return Ok(());
+        }
+        // Else raw mode would be taken for set.
+        restore();
+        self.take()?;
+        self.clear()
+    }
+
+    /// Whether frame follows upon frame, and keys come by lines.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.terminal.is_none()
+    }
+
+    /// Says who gets the mouse: we, or the terminal for its own text selection.
+    pub(super) fn set_mouse(&mut self, on: bool) -> io::Result<()> {
+        if self.is_plain() {
+            return Ok(());
+        }
+        self.mouse = on;
+        execute!(stdout(), Print(mouse(on)))
+    }
+
     /// Draws a frame in the terminal's present size.
-    pub(super) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+    pub(super) fn draw(&mut self, view: impl FnOnce(&mut Buffer)) -> io::Result<()> {
         let area = area()?;
+        let Some(terminal) = &mut self.terminal else {
+            return plain(area, view);
+        };
         if area != self.area {
             self.area = area;
-            self.terminal.resize(area)?;
+            terminal.resize(area)?;
         }
-        self.terminal.draw(view)?;
+        terminal.draw(|frame| view(frame.buffer_mut()))?;
         Ok(())
     }
 
     /// Has the next frame drawn in full.
     pub(super) fn clear(&mut self) -> io::Result<()> {
-        self.terminal.resize(self.area)
+        match &mut self.terminal {
+            Some(terminal) => terminal.resize(self.area),
+            None => Ok(()),
+        }
     }
 }
 
@@ -73,6 +140,31 @@ impl Drop for Screen {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// Writes a frame as lines of text.
+fn plain(mut area: Rect, view: impl FnOnce(&mut Buffer)) -> io::Result<()> {
+    area.width = area.width.saturating_sub(CHOSEN.len() as u16);
+    let mut buffer = Buffer::empty(area);
+    view(&mut buffer);
+    let mut text = String::new();
+    for line in buffer.content.chunks(usize::from(area.width).max(1)) {
+        let is_chosen = line.iter().all(|cell| cell.modifier.contains(Modifier::REVERSED));
+        let mark = if is_chosen { CHOSEN } else { "  " };
+        let line: String = [mark].into_iter().chain(line.iter().map(Cell::symbol)).collect();
+        if !line.trim_end().is_empty() {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+    }
+    text.push('\n');
+    let mut stdout = stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+const fn mouse(on: bool) -> &'static str {
+    if on { MOUSE_ON } else { MOUSE_OFF }
 }
 
 /// Standard output while the terminal is ours. What comes later is dropped: the rest of a frame after a panic, and the
@@ -104,7 +196,7 @@ fn area() -> io::Result<Rect> {
 /// Gives the terminal back, once. Errors are of no use: the terminal may be gone.
 fn restore() {
     if TAKEN.swap(false, SeqCst) {
-        _ = execute!(stdout(), LeaveAlternateScreen, Show);
+        _ = execute!(stdout(), Print(MOUSE_OFF), LeaveAlternateScreen, Show);
         _ = disable_raw_mode();
     }
 }

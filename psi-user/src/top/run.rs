@@ -1,0 +1,439 @@
+//! Shows the view on the terminal and keeps it going.
+
+use std::{
+    io::{IsTerminal as _, stdin, stdout},
+    os::fd::AsFd as _,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use crossterm::event::{Event, KeyCode};
+use tokio::{
+    pin, select,
+    time::{Instant, sleep, sleep_until},
+};
+
+use super::{
+    Feed, Options, Source, View,
+    input::Keys,
+    player::{Player, Travel},
+    signals::{Caught, Signals, is_foreground, stop, stop_group},
+    state::Asked,
+    style::Palette,
+    terminal::Screen,
+    trail::{POINT_NS, POINTS},
+    watch::Watched,
+};
+
+/// The figures come at most this long after the start, however long the interval is.
+const FIRST_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long a signal that ends the program may take to come after it was continued.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// Shows the view until a key, a signal (SIGINT, SIGTERM, SIGHUP, SIGQUIT) or the end of the terminal ends it, or
+/// `feed` fails. However it ends, the terminal is left as it was found; so it is while the program is stopped.
+///
+/// Needs a runtime with IO and time. Its signal handlers stay: once it returned, these signals no longer end or stop
+/// the process by themselves.
+///
+/// # Errors
+/// When there is no terminal, it cannot be used, the recording is empty, or `feed` fails.
+pub async fn run(feed: Feed<'_>, options: Options) -> Result<()> {
+    ensure!(
+        stdin().is_terminal() && stdout().is_terminal(),
+        "top needs a terminal on standard input and output; use `psitrace dump` for pipes"
+    );
+    let mut shown = Shown::new(feed, options)?;
+    // Before the terminal changes: from here on, a signal no longer ends the process on the spot.
+    let mut signals = Signals::new().context("cannot handle signals")?;
+    let work = match &shown.playing {
+        Playing::Live(source) => source.wake_fd().map(Watched::for_work).transpose(),
+        Playing::Replay(_) => Ok(None),
+    };
+    let work = work.context("cannot wait for the tracer")?;
+    let terminal = Watched::for_end(stdin().as_fd()).context("cannot watch the terminal")?;
+    let mut screen = Screen::enter().context("cannot set up the terminal")?;
+    let mut keys = Keys::start().context("cannot read keys")?;
+    let mut pace = Pace::new(Instant::now(), shown.view.state.interval);
+    loop {
+        screen.draw(|buffer| shown.view.draw(buffer))?;
+        let ticks = shown.ticks();
+        // Housekeeping changes nothing that is shown.
+        let woken = loop {
+            select! {
+                caught = signals.received() => break Woken::Signal(caught),
+                () = terminal.end() => return Ok(()),
+                event = keys.next() => match event {
+                    Some(event) => break Woken::Key(event),
+                    None => return Ok(()),
+                },
+                () = sleep_until(pace.due), if ticks => break Woken::Time,
+                woken = Watched::work(work.as_ref()) => {
+                    woken.context("cannot wait for the tracer")?;
+                    shown.housekeeping()?;
+                }
+            }
+        };
+        match woken {
+            Woken::Signal(Caught::End) => return Ok(()),
+            Woken::Signal(Caught::Continue) if is_foreground() => screen.take_again()?,
+            Woken::Signal(Caught::Stop | Caught::Continue) => {
+                Screen::leave();
+                loop {
+                    stop().context("cannot stop")?;
+                    if is_foreground() {
+                        break;
+                    }
+                    // A shell ends a stopped job and continues it: is that it? In the background there is no terminal to
+                    // draw on.
+                    let grace = sleep(GRACE);
+                    pin!(grace);
+                    loop {
+                        select! {
+                            caught = signals.received() => if caught == Caught::End { return Ok(()) },
+                            () = terminal.end() => return Ok(()),
+                            () = &mut grace => break,
+                        }
+                    }
+                }
+                screen.take_again()?;
+            }
+            Woken::Time => {
+                shown.tick()?;
+                pace.ticked(Instant::now());
+            }
+            Woken::Key(first) => {
+                for event in keys.waiting(first) {
+                    if screen.is_plain() && shown.is_line_end(&event) {
+                        continue;
+                    }
+                    match shown.view.asked(&event) {
+                        Asked::Nothing => {}
+                        Asked::Quit => return Ok(()),
+                        Asked::Redraw => screen.clear()?,
+                        Asked::Suspend => stop_group().context("cannot stop")?,
+                        Asked::Mouse(on) => screen.set_mouse(on)?,
+                        Asked::Travel(travel) => shown.travel(travel)?,
+                    }
+                }
+                // Played from now on, not from when it was stopped.
+                if shown.ticks() && !ticks {
+                    pace = Pace::new(Instant::now(), shown.view.state.interval);
+                }
+                pace.changed(Instant::now(), shown.view.state.interval);
+            }
+        }
+        shown.complete()?;
+    }
+}
+
+/// What ended a wait.
+enum Woken {
+    Signal(Caught),
+    Key(Event),
+    Time,
+}
+
+/// The view and what it shows.
+struct Shown<'a> {
+    view: View,
+    playing: Playing<'a>,
+    /// Whether what the view knows of the past is that of another frame.
+    is_stale: bool,
+    start: Instant,
+}
+
+enum Playing<'a> {
+    Live(&'a mut dyn Source),
+    Replay(Player<'a>),
+}
+
+impl<'a> Shown<'a> {
+    fn new(feed: Feed<'a>, options: Options) -> Result<Self> {
+        let mut view = View::new(options, Palette::from_environment());
+        let playing = match feed {
+            Feed::Live(source) => Playing::Live(source),
+            Feed::Replay(history) => {
+                let Some(mut player) = Player::new(history) else {
+                    bail!("the recording has no frames");
+                };
+                view.at(player.place());
+                view.update(player.frame()?);
+                Playing::Replay(player)
+            }
+        };
+        Ok(Self {
+            view,
+            playing,
+            is_stale: false,
+            start: Instant::now(),
+        })
+    }
+
+    /// Whether time changes what is shown.
+    const fn ticks(&self) -> bool {
+        matches!(self.playing, Playing::Live(_)) || !self.view.state.paused
+    }
+
+    fn tick(&mut self) -> Result<()> {
+        match &mut self.playing {
+            Playing::Live(source) => {
+                let snapshot = source.snapshot()?;
+                self.view.update(snapshot);
+                Ok(())
+            }
+            Playing::Replay(_) => self.travel(Travel::Frames(1)),
+        }
+    }
+
+    fn housekeeping(&mut self) -> Result<()> {
+        match &mut self.playing {
+            Playing::Live(source) => source.housekeeping(),
+            Playing::Replay(_) => Ok(()),
+        }
+    }
+
+    fn travel(&mut self, travel: Travel) -> Result<()> {
+        let Playing::Replay(player) = &mut self.playing else {
+            return Ok(());
+        };
+        if let Err(why) = player.go(travel, &self.view.watched())? {
+            self.view.state.message = Some(why.to_owned());
+            self.view.state.paused = true;
+            return Ok(());
+        }
+        self.is_stale |= travel != Travel::Frames(1);
+        if self.is_stale {
+            self.view.state.trails.clear();
+        }
+        self.view.at(player.place());
+        self.view.update(player.frame()?);
+        Ok(())
+    }
+
+    /// Finds out what the details need and do not have.
+    fn complete(&mut self) -> Result<()> {
+        let Self {
+            view,
+            playing,
+            is_stale,
+            start,
+        } = self;
+        if let Playing::Replay(player) = playing
+            && let Some(kept) = view.state.pane.as_ref().map(|pane| pane.id)
+            && *is_stale
+        {
+            // Only now, for these are many frames to read.
+            let trails = &mut view.state.trails;
+            trails.clear();
+            for frame in player.before(POINT_NS * POINTS as u64) {
+                trails.record(&frame?, Some(kept));
+            }
+            trails.record(&player.frame()?, Some(kept));
+            *is_stale = false;
+        }
+        if let Some(path) = view.wants() {
+            let inspection = match playing {
+                Playing::Live(source) => source.inspect(path),
+                Playing::Replay(_) => None,
+            };
+            view.inspected(inspection, start.elapsed().as_nanos() as u64);
+        }
+        Ok(())
+    }
+
+    /// On a terminal that hands over whole lines, Enter is what sends the other keys.
+    fn is_line_end(&self, event: &Event) -> bool {
+        let is_enter = matches!(event, Event::Key(key) if key.code == KeyCode::Enter);
+        is_enter && self.view.state.prompt.is_none()
+    }
+}
+
+/// When the next snapshot is due.
+struct Pace {
+    last: Instant,
+    due: Instant,
+    interval: Duration,
+}
+
+impl Pace {
+    fn new(now: Instant, interval: Duration) -> Self {
+        Self {
+            last: now,
+            due: now + interval.min(FIRST_INTERVAL),
+            interval,
+        }
+    }
+
+    /// A snapshot was taken. Intervals that were missed, as in a suspended machine, are not made up for.
+    fn ticked(&mut self, now: Instant) {
+        let Self { last, due, interval } = self;
+        *last = now;
+        *due += *interval;
+        if *due <= now {
+            *due = now + *interval;
+        }
+    }
+
+    /// The interval may have changed; if so, it counts from the last snapshot.
+    fn changed(&mut self, now: Instant, interval: Duration) {
+        if self.interval != interval {
+            self.due = (self.last + interval).max(now);
+            self.interval = interval;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::{
+        model::Snapshot,
+        top::{
+            Inspection, SortKey,
+            fixture::{Recording, cgroup, snapshot},
+        },
+    };
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A frame each two seconds.
+    fn recording() -> Recording {
+        let frame = |n: u64| Snapshot {
+            // Each is a point of a chart.
+            time_ns: snapshot(Vec::new()).time_ns.next_multiple_of(POINT_NS) + n * POINT_NS,
+            interval_ns: POINT_NS,
+            ..snapshot(vec![cgroup("/", 1, 0.0), cgroup("/a", 2, n as f64)])
+        };
+        Recording((0..10).map(frame).collect())
+    }
+
+    fn key(shown: &mut Shown<'_>, code: KeyCode) -> Asked {
+        shown.view.asked(&Event::Key(code.into()))
+    }
+
+    /// The points that the details know of.
+    fn known(shown: &Shown<'_>) -> usize {
+        let state = &shown.view.state;
+        let now_ns = state.snapshot().map_or(0, |snapshot| snapshot.time_ns);
+        state
+            .trails
+            .points(2, SortKey::CpuSome, now_ns)
+            .iter()
+            .flatten()
+            .count()
+    }
+
+    #[test]
+    fn a_recording_stands_still_until_it_is_played_and_stops_at_its_end() {
+        let mut recording = recording();
+        let mut shown = Shown::new(Feed::Replay(&mut recording), Options::default()).expect("frames");
+        assert!(!shown.ticks());
+        key(&mut shown, KeyCode::Char('p'));
+        assert!(shown.ticks());
+        for index in 1..10 {
+            shown.tick().expect("frames can be read");
+            assert_eq!(shown.view.state.place.map(|place| place.index), Some(index));
+        }
+        assert!(shown.ticks());
+        shown.tick().expect("frames can be read");
+        assert!(!shown.ticks());
+        assert_eq!(shown.view.state.message.as_deref(), Some("the recording ends here"));
+    }
+
+    #[test]
+    fn details_of_a_recording_know_what_was_before() {
+        let mut recording = recording();
+        let mut shown = Shown::new(Feed::Replay(&mut recording), Options::default()).expect("frames");
+        shown.travel(Travel::To(u64::MAX)).expect("frames can be read");
+        shown.complete().expect("frames can be read");
+        assert_eq!(known(&shown), 1);
+        key(&mut shown, KeyCode::Char('j'));
+        key(&mut shown, KeyCode::Enter);
+        shown.complete().expect("frames can be read");
+        assert_eq!(known(&shown), 10);
+        shown.travel(Travel::Frames(-3)).expect("frames can be read");
+        shown.complete().expect("frames can be read");
+        assert_eq!(known(&shown), 7);
+        shown.travel(Travel::Frames(1)).expect("frames can be read");
+        assert_eq!(known(&shown), 8);
+    }
+
+    #[test]
+    fn an_empty_recording_is_an_error() {
+        assert!(Shown::new(Feed::Replay(&mut Recording(Vec::new())), Options::default()).is_err());
+    }
+
+    /// Always the same; counts what it is asked for.
+    #[derive(Default)]
+    struct Counting {
+        inspected: Vec<String>,
+    }
+
+    impl Source for Counting {
+        fn snapshot(&mut self) -> Result<Snapshot> {
+            Ok(snapshot(vec![cgroup("/", 1, 0.0), cgroup("/a", 2, 1.0)]))
+        }
+
+        fn inspect(&mut self, path: &str) -> Option<Inspection> {
+            self.inspected.push(path.to_owned());
+            Some(Inspection::default())
+        }
+    }
+
+    #[test]
+    fn the_kernel_is_asked_once_an_interval_and_for_what_is_shown_only() {
+        let mut source = Counting::default();
+        let mut shown = Shown::new(Feed::Live(&mut source), Options::default()).expect("a source");
+        let mut step = |code: Option<KeyCode>| {
+            match code {
+                Some(code) => _ = key(&mut shown, code),
+                None => shown.tick().expect("figures"),
+            }
+            shown.complete().expect("figures");
+        };
+        step(None);
+        step(Some(KeyCode::Enter));
+        step(Some(KeyCode::Char('a')));
+        step(None);
+        step(Some(KeyCode::Char('j')));
+        step(Some(KeyCode::Esc));
+        step(None);
+        assert_eq!(source.inspected, ["/", "/", "/a"]);
+    }
+
+    #[test]
+    fn the_first_figures_do_not_wait_for_a_long_interval() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start, 10 * SECOND);
+        assert_eq!(pace.due, start + SECOND);
+        pace.changed(start, 10 * SECOND);
+        assert_eq!(pace.due, start + SECOND);
+        pace.ticked(start + SECOND);
+        assert_eq!(pace.due, start + 11 * SECOND);
+    }
+
+    #[test]
+    fn pace_has_no_drift_and_makes_up_for_nothing() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start, SECOND);
+        pace.ticked(start + SECOND + SECOND / 10);
+        assert_eq!(pace.due, start + 2 * SECOND);
+        pace.ticked(start + 10 * SECOND);
+        assert_eq!(pace.due, start + 11 * SECOND);
+    }
+
+    #[test]
+    fn a_new_interval_counts_from_the_last_snapshot() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start, SECOND);
+        pace.ticked(start + SECOND);
+        pace.changed(start + SECOND, 5 * SECOND);
+        assert_eq!(pace.due, start + 6 * SECOND);
+        let now = start + 4 * SECOND;
+        pace.changed(now, 2 * SECOND);
+        assert_eq!(pace.due, now);
+    }
+}
