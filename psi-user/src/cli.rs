@@ -1,9 +1,15 @@
 //! The command line.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode, str::FromStr as _, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
-use psi_user::{load::Options, track::Filter};
+use psi_user::{
+    load::Options,
+    track::Filter,
+    when::{self, When},
+};
+
+use crate::commands::dump::{Fields, Order};
 
 /// Exit codes, as `psitrace --help` lists them.
 pub(crate) mod exit {
@@ -89,7 +95,9 @@ pub(crate) enum Command {
     /// Say whether the tracer can run here, and what it would use
     Check(CheckArgs),
     /// Write the pressure of all cgroups, one JSON object a line
-    Dump(DumpArgs),
+    Dump(Box<DumpArgs>),
+    /// Record the pressure of all cgroups to a file, for `dump --replay`
+    Record(RecordArgs),
     /// Show the pressure of all cgroups live
     Top(TopArgs),
     /// Compare with the kernel's own PSI, where it is on
@@ -107,6 +115,11 @@ pub(crate) enum Command {
     Disable(SwitchArgs),
     /// Let a cgroup's times go on in running psitraces, after `disable`
     Enable(SwitchArgs),
+    /// Print a shell's completion script
+    Completions(CompletionsArgs),
+    /// Print a manual page
+    #[command(hide = true)]
+    Man(ManArgs),
 }
 
 #[derive(Args, Debug)]
@@ -117,6 +130,18 @@ pub(crate) struct SwitchArgs {
     /// Ask only the psitrace with this process id
     #[arg(long, value_name = "N")]
     pub(crate) pid: Option<u32>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// For which shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// Of which command [default: of all]
+    pub(crate) command: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -133,6 +158,12 @@ pub(crate) enum Format {
     Json,
     /// A table for people
     Table,
+    /// Comma-separated values, with a header
+    Csv,
+    /// Tab-separated values, with a header
+    Tsv,
+    /// name=value pairs, a line a cgroup
+    Kv,
 }
 
 #[derive(Args, Debug)]
@@ -141,13 +172,13 @@ pub(crate) struct DumpArgs {
     #[arg(long, value_enum, default_value_t = Format::Json)]
     pub(crate) format: Format,
     /// Time between two records: 500ms, 1s, 2m
-    #[arg(long, value_parser = interval, default_value = "1s")]
+    #[arg(long, value_parser = interval, default_value = "1s", conflicts_with = "replay")]
     pub(crate) interval: Duration,
     /// End after so many records
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// End after this time: 500ms, 1s, 2m
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_parser = duration, conflicts_with = "replay")]
     pub(crate) duration: Option<Duration>,
     /// Write only cgroups whose path matches: /system.slice/*, /**/db* (see also --track)
     #[arg(long, value_name = "GLOB", value_parser = glob)]
@@ -155,9 +186,46 @@ pub(crate) struct DumpArgs {
     /// Only cgroups down to this depth, 0 for the root alone
     #[arg(long, value_name = "N")]
     pub(crate) depth: Option<u32>,
+    /// Only these fields: path,cpu.some.avg10,memory (all of memory); docs/output.md lists them
+    #[arg(long, value_name = "LIST", value_parser = Fields::parse)]
+    pub(crate) fields: Option<Fields>,
+    /// Sort by this field, highest first; +FIELD: lowest first
+    #[arg(long, value_name = "FIELD", value_parser = Order::parse, allow_hyphen_values = true)]
+    pub(crate) sort: Option<Order>,
+    /// Only the first N cgroups of a record [sorted by cpu.some.avg10 unless --sort says otherwise]
+    #[arg(long, value_name = "N")]
+    pub(crate) top: Option<usize>,
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Take the records from this recording of `psitrace record`; needs no root
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
+    /// From then on: 14:20, "2026-01-02 14:20", 2026-01-02T14:20:00Z, or -10m before the recording's end
+    #[arg(long, value_name = "TIME", value_parser = When::from_str, requires = "replay", allow_hyphen_values = true)]
+    pub(crate) begin: Option<When>,
+    /// Up to then, as --begin; a time of day is the first such after --begin
+    #[arg(long, value_name = "TIME", value_parser = When::from_str, requires = "replay", allow_hyphen_values = true)]
+    pub(crate) end: Option<When>,
+    /// For tests: record what is written, too
+    #[arg(long, hide = true, value_name = "FILE", conflicts_with = "replay")]
+    pub(crate) also_record: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RecordArgs {
+    /// Record to this file and FILE.2, which take turns; an existing recording is gone on with
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Time between two snapshots: 500ms, 1s, 2m
+    #[arg(long, value_parser = interval, default_value = "5s")]
+    pub(crate) interval: Duration,
+    /// Keep so much: at least this, at most twice as much
+    #[arg(long, value_parser = duration, default_value = "24h")]
+    pub(crate) keep: Duration,
+    /// End after this time: 500ms, 1s, 2m
+    #[arg(long, value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
 }
 
 #[derive(Args, Debug)]
@@ -246,6 +314,12 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
             ExitCode::SUCCESS
         };
     }
+    crate::commands::complain(&line(error));
+    ExitCode::from(exit::USAGE)
+}
+
+/// Clap's message as one printable line.
+pub(crate) fn line(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines: Vec<&str> = text
         .lines()
@@ -254,42 +328,23 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
         .collect();
     let line = lines.join(" ");
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    crate::commands::complain(&crate::commands::printable(
+    crate::commands::printable(
         line.trim_start_matches("error: ")
             .trim_end_matches(" For more information, try '--help'."),
-    ));
-    ExitCode::from(exit::USAGE)
+    )
 }
 
-/// A duration: a number (fractions allowed) and `ms`, `s`, `m` or `h`.
-fn duration(text: &str) -> Result<Duration, String> {
-    const EXPECTED: &str = "expected a duration such as 500ms, 1s or 2m";
-    const LONGEST: f64 = 366.0 * 24.0 * 3600.0;
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or(EXPECTED)?;
-    let (number, unit) = text.split_at(digits);
-    let seconds = match unit {
-        "ms" => 0.001,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(EXPECTED.to_owned()),
-    };
-    let seconds = number.parse::<f64>().map_err(|_| EXPECTED)? * seconds;
-    if seconds <= 0.0 {
-        return Err("a duration must be longer than 0".to_owned());
-    }
-    if seconds > LONGEST {
-        return Err("a duration must be at most a year".to_owned());
-    }
-    Ok(Duration::from_secs_f64(seconds))
+/// A duration, as [`when::duration`] reads it.
+fn duration(text: &str) -> Result<Duration, &'static str> {
+    when::duration(text)
 }
 
 /// An interval: a duration that the machine can keep up with.
-fn interval(text: &str) -> Result<Duration, String> {
+fn interval(text: &str) -> Result<Duration, &'static str> {
     const SHORTEST: Duration = Duration::from_millis(10);
     let interval = duration(text)?;
     if interval < SHORTEST {
-        return Err("an interval must be at least 10ms".to_owned());
+        return Err("an interval must be at least 10ms");
     }
     Ok(interval)
 }
@@ -316,13 +371,8 @@ mod tests {
     }
 
     #[test]
-    fn durations() {
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
-        assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
-        for bad in ["", "5", "s", "1x", "-1s", "0s", "1..2s", "1s ", "99999999h", "é"] {
-            assert!(duration(bad).is_err(), "{bad:?} was taken");
-        }
+    fn an_interval_has_a_least() {
+        assert_eq!(interval("10ms"), Ok(Duration::from_millis(10)));
         assert!(interval("1ms").is_err());
     }
 

@@ -3,7 +3,7 @@
 use crate::{
     averages::{Averages, Due},
     flush::Totals,
-    model::{CgroupPressure, Full, Pressure, SomeFull, Source},
+    model::{CgroupPressure, Full, Pressure, SomeFull, Source, share},
 };
 
 /// Averages of one cgroup: one for each of [`FIGURES`].
@@ -35,13 +35,12 @@ impl Group {
             let [avg10, avg60, avg300] = self.averages[n].percent();
             let gained = total_ns - self.last_total[n];
             self.last_total[n] = total_ns;
-            let last = (gained as f64 * 100.0 / interval_ns.max(1) as f64).min(100.0);
             *figure = Pressure {
                 avg10,
                 avg60,
                 avg300,
                 total_ns,
-                last,
+                last: share(gained, interval_ns),
             };
         }
         figures

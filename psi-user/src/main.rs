@@ -2,28 +2,32 @@
 
 mod cli;
 mod commands;
+mod config;
 mod top;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 use cli::{Cli, Command};
 // The view names the model as its own crate's.
 use psi_user::{control::Request, model};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
-        Err(error) => return cli::report(&error),
+        Err(code) => return code,
     };
     let result = match cli.command {
         Command::Check(args) => commands::check::run(&cli.tracing, &args),
         Command::Dump(args) => commands::dump::run(&cli.tracing, &args),
+        Command::Record(args) => commands::record::run(&cli.tracing, &args),
         Command::Top(args) => commands::top::run(&cli.tracing, &args),
         Command::Stats(args) => commands::stats::run(&cli.tracing, &args),
         Command::Rstat(args) => commands::rstat::run(&args),
         Command::Bench(args) => commands::bench::run(&args),
+        Command::Completions(args) => commands::about::completions(&args),
+        Command::Man(args) => commands::about::man(&args),
         Command::Compare(args) => commands::compare::run(&cli.tracing, &args),
         Command::Disable(args) => commands::switch::run(&args, |cgroup| Request::Disable { cgroup }, "disabled"),
         Command::Enable(args) => commands::switch::run(&args, |cgroup| Request::Enable { cgroup }, "enabled"),
@@ -35,4 +39,25 @@ fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// The command line, with the defaults of the configuration files; what is wrong with either is told.
+fn parse() -> Result<Cli, ExitCode> {
+    let (command, wrong) = match config::apply(Cli::command()) {
+        Ok(command) => (command, None),
+        Err(line) => (Cli::command(), Some(line)),
+    };
+    let cli = command
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    // Help has to be had with a wrong file too.
+    let is_help = match &cli {
+        Ok(cli) => matches!(cli.command, Command::Completions(_) | Command::Man(_)),
+        Err(error) => !error.use_stderr(),
+    };
+    if let Some(line) = wrong.filter(|_| !is_help) {
+        commands::complain(&commands::printable(&line));
+        return Err(ExitCode::from(cli::exit::USAGE));
+    }
+    cli.map_err(|error| cli::report(&error))
 }

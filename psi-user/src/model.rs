@@ -20,8 +20,9 @@ pub struct Snapshot {
     pub source: Source,
     /// What was missed or repaired since the tracer came.
     pub quality: Quality,
-    /// What the flush cost so far.
-    pub flush: Flush,
+    /// What the flush cost so far; none in a recording, which does not keep it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush: Option<Flush>,
     /// All cgroups of the hierarchy that still exist: parents before their children, siblings by name.
     pub cgroups: Vec<CgroupPressure>,
 }
@@ -66,6 +67,9 @@ pub enum MemstallSource {
 }
 
 impl MemstallSource {
+    /// All there are.
+    pub(crate) const ALL: [Self; 3] = [Self::Fentry, Self::TaskBit, Self::Tracepoints];
+
     /// The name in all outputs.
     pub const fn name(self) -> &'static str {
         match self {
@@ -114,6 +118,32 @@ impl Quality {
             ("program_misses", self.program_misses),
             ("rejected_readings", self.rejected_readings),
         ]
+    }
+
+    /// What [`Self::counters`] says these are, in its order.
+    pub(crate) const fn from_counters(values: [u64; 9]) -> Self {
+        let [
+            missed_switches,
+            repaired,
+            drift,
+            storage_failures,
+            overflows,
+            missed_irqs,
+            cgroups_without_slot,
+            program_misses,
+            rejected_readings,
+        ] = values;
+        Self {
+            missed_switches,
+            repaired,
+            drift,
+            storage_failures,
+            overflows,
+            missed_irqs,
+            cgroups_without_slot,
+            program_misses,
+            rejected_readings,
+        }
     }
 }
 
@@ -190,6 +220,11 @@ pub struct Pressure {
     /// Share of the last interval, % (0 to 100).
     #[serde(skip)]
     pub last: f64,
+}
+
+/// How much `gained_ns` is of an interval, % (0 to 100).
+pub(crate) fn share(gained_ns: u64, interval_ns: u64) -> f64 {
+    (gained_ns as f64 * 100.0 / interval_ns.max(1) as f64).min(100.0)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]

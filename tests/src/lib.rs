@@ -9,6 +9,7 @@ pub mod load;
 pub mod machine;
 pub mod program;
 pub mod record;
+pub mod recording;
 pub mod running;
 pub mod session;
 pub mod terminal;

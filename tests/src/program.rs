@@ -57,6 +57,8 @@ pub fn command(arguments: &[&str]) -> Command {
     }
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::null());
+    // Whoever runs the tests may have defaults of their own.
+    command.env("XDG_CONFIG_HOME", "/no/such/folder");
     command
 }
 

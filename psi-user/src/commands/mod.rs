@@ -1,10 +1,12 @@
 //! One module a command, and what they share.
 
+pub(crate) mod about;
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod dump;
 mod holds;
+pub(crate) mod record;
 pub(crate) mod rstat;
 pub(crate) mod stats;
 pub(crate) mod switch;

@@ -64,6 +64,33 @@ fn check_tells_the_remedy() {
     assert!(problems.contains("CAP_BPF") && problems.contains("root"), "{report}");
 }
 
+/// Yesterday's incident can be looked at by anybody who may read the file.
+#[test]
+fn a_recording_is_replayed_without_root() {
+    let Some(_session) = Session::start("a_recording_is_replayed_without_root") else {
+        return;
+    };
+    let program = Program::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("own folder");
+    let path = folder.path().join("recording");
+    let name = path.to_str().expect("temporary names are UTF-8");
+    let recorded = program::run(&["record", "-o", name, "--interval", "50ms", "--duration", "200ms"]);
+    recorded.expect_success();
+    for file in psi_files(name) {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o644)).expect("own file");
+    }
+    let finished = program.run(&["dump", "--replay", name]);
+    assert!(finished.expect_success().stdout.lines().count() > 1, "{finished:?}");
+    let line = program.run(&["record", "-o", name]).expect_failure(1).to_owned();
+    assert!(line.contains("CAP_BPF"), "{line}");
+}
+
+/// Both files of a recording.
+fn psi_files(name: &str) -> [String; 2] {
+    [name.to_owned(), format!("{name}.2")]
+}
+
 /// The program where everybody may run it.
 struct Program {
     path: PathBuf,

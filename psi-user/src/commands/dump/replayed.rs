@@ -1,0 +1,85 @@
+//! `dump --replay`: the same from a recording, without a tracer.
+
+use std::{path::Path, process::ExitCode};
+
+use jiff::tz::TimeZone;
+use psi_user::{
+    record::{Replay, files},
+    when::{When, local},
+};
+
+use super::{Output, choice::select, exact_path, form::Form};
+use crate::{
+    cli::DumpArgs,
+    commands::{Failure, complain, printable},
+};
+
+pub(super) fn run(path: &Path, args: &DumpArgs) -> Result<ExitCode, Failure> {
+    let mut replay = Replay::open(path)?;
+    for damage in replay.damage() {
+        complain(&printable(&damage.to_string()));
+    }
+    let name = path.display();
+    let place = |path: &Path| path.canonicalize().ok();
+    if let Some(output) = args.output.as_deref().and_then(place)
+        && files(path).iter().any(|file| place(file).as_ref() == Some(&output))
+    {
+        return Err(Failure::Usage(format!("--output would overwrite the recording {name}")));
+    }
+    let zone = TimeZone::system();
+    let Some((first_ns, last_ns)) = replay.span_ns() else {
+        return Err(Failure::Usage(format!("{name} has no frame yet")));
+    };
+    let resolve = |when: Option<When>, after_ns| {
+        when.map(|when| {
+            when.resolve(last_ns, after_ns, &zone)
+                .ok_or_else(|| Failure::Usage("a time before 1970".to_owned()))
+        })
+        .transpose()
+    };
+    let begin = resolve(args.begin, None)?;
+    let end = resolve(args.end, begin)?;
+    if let (Some(begin), Some(end)) = (begin, end)
+        && end < begin
+    {
+        return Err(Failure::Usage(format!(
+            "--end {} is before --begin {}",
+            local(end, &zone),
+            local(begin, &zone)
+        )));
+    }
+    let is_wanted = |&frame: &usize| {
+        let at = replay.time_ns(frame).unwrap_or_default();
+        begin.is_none_or(|begin| at >= begin) && end.is_none_or(|end| at <= end)
+    };
+    let frames: Vec<usize> = (0..replay.len()).filter(is_wanted).collect();
+    if frames.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{name} has no frame in that time; it goes from {} to {}",
+            local(first_ns, &zone),
+            local(last_ns, &zone)
+        )));
+    }
+    let wanted = args.cgroup.as_ref().and_then(exact_path);
+    let mut is_met = wanted.is_none();
+    let mut output = None;
+    let mut form = Form::of(args);
+    let count = args.count.map_or(usize::MAX, |count| count as usize);
+    for frame in frames.into_iter().take(count) {
+        let mut snapshot = replay.frame(frame)?;
+        is_met |= snapshot.cgroups.iter().any(|cgroup| wanted == Some(&cgroup.path));
+        select(&mut snapshot, args);
+        // Once there is something to write, so that no wrong argument leaves an empty file.
+        let output = match &mut output {
+            Some(output) => output,
+            none => none.insert(Output::open(args.output.as_deref())?),
+        };
+        if !output.write(&form.render(&snapshot))? {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    if let Some(path) = wanted.filter(|_| !is_met) {
+        return Err(Failure::Usage(format!("no cgroup {path} in that part of {name}")));
+    }
+    Ok(ExitCode::SUCCESS)
+}

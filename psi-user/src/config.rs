@@ -1,0 +1,242 @@
+//! Configuration files: defaults for options, by command.
+//!
+//! A key is an option's name. What holds for all commands stands first, what is for one in its table, `[dump]`.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use clap::{Arg, ArgAction, Command, error::ErrorKind};
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use crate::cli;
+
+/// Adds the defaults that the configuration files have.
+///
+/// # Errors
+/// A line that names the file, the line and the key.
+pub(crate) fn apply(command: Command) -> Result<Command, String> {
+    files().into_iter().try_fold(command, |command, path| {
+        match fs::read_to_string(&path) {
+            Ok(text) => apply_file(command, &path, &text),
+            // None; or in a folder of somebody else's, as with a HOME that was kept across a change of user.
+            Err(_) if fs::metadata(&path).is_err() => Ok(command),
+            Err(error) => Err(format!("{}: {error}", path.display())),
+        }
+    })
+}
+
+/// The files, what comes later wins.
+fn files() -> Vec<PathBuf> {
+    // As the XDG Base Directory Specification has it: a relative path is none.
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let own = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
+    [Some(PathBuf::from("/etc")), own]
+        .into_iter()
+        .flatten()
+        .map(|folder| folder.join("psitrace/config.toml"))
+        .collect()
+}
+
+fn apply_file(command: Command, path: &Path, text: &str) -> Result<Command, String> {
+    let file = File { path, text };
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        file.error(at, error.message())
+    })?;
+    let plain = command.clone();
+    let mut command = command;
+    for (key, value) in table.get_ref() {
+        command = match value.get_ref() {
+            DeValue::Table(table) => {
+                let name: &str = key.get_ref();
+                if plain.find_subcommand(name).is_none_or(Command::is_hide_set) {
+                    let known = plain.get_subcommands().filter(|command| !command.is_hide_set());
+                    let nearest = nearest(name, known.map(Command::get_name));
+                    return Err(file.error(key.span().start, &format!("no command `{name}`; {nearest}")));
+                }
+                let mut defaults = Vec::new();
+                for (key, value) in table {
+                    defaults.push(file.default(&plain, Some(name), key, value)?);
+                }
+                command.mut_subcommand(name, |command| defaults.into_iter().fold(command, set_default))
+            }
+            _ => set_default(command, file.default(&plain, None, key, value)?),
+        };
+    }
+    Ok(command)
+}
+
+/// An option's id, and its default.
+type Default = (String, Vec<String>);
+
+fn set_default(command: Command, (id, values): Default) -> Command {
+    command.mut_arg(id, |arg| arg.required(false).default_values(values))
+}
+
+/// A file, for its errors.
+struct File<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl File<'_> {
+    fn error(&self, at: usize, what: &str) -> String {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line = before.matches('\n').count() + 1;
+        format!("{} line {line}: {what}", self.path.display())
+    }
+
+    /// One key: of a command, or of all.
+    fn default(
+        &self,
+        command: &Command,
+        name: Option<&str>,
+        key: &Spanned<impl AsRef<str>>,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<Default, String> {
+        let at = key.span().start;
+        let key = key.get_ref().as_ref();
+        let owner = name.map_or(Some(command), |name| command.find_subcommand(name));
+        let options = || {
+            let all = owner.into_iter().flat_map(Command::get_arguments);
+            all.filter(|arg| !arg.is_hide_set() && arg.get_long().is_some())
+        };
+        let Some(arg) = options().find(|arg| arg.get_long() == Some(key)) else {
+            let nearest = nearest(key, options().filter_map(Arg::get_long));
+            return Err(self.error(at, &format!("no option `{key}`; {nearest}")));
+        };
+        let values = values(arg, value.get_ref()).map_err(|what| self.error(at, &format!("{key}: {what}")))?;
+        if !matches!(arg.get_action(), ArgAction::SetTrue) {
+            check(command, name, key, &values).map_err(|what| self.error(at, &format!("{key}: {what}")))?;
+        }
+        Ok((arg.get_id().to_string(), values))
+    }
+}
+
+/// A value as it would stand on the command line.
+fn values(arg: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, &'static str> {
+    let word = |value: &DeValue<'_>| match value {
+        DeValue::String(text) => Ok(text.to_string()),
+        DeValue::Integer(number) if number.radix() == 10 => Ok(number.as_str().to_owned()),
+        DeValue::Float(number) => Ok(number.as_str().to_owned()),
+        _ => Err("expected a text or a number"),
+    };
+    match (arg.get_action(), value) {
+        (ArgAction::SetTrue, DeValue::Boolean(is_set)) => Ok(vec![is_set.to_string()]),
+        (ArgAction::SetTrue, _) => Err("expected true or false"),
+        (ArgAction::Append, DeValue::Array(values)) => values.iter().map(|value| word(value.get_ref())).collect(),
+        _ => Ok(vec![word(value)?]),
+    }
+}
+
+/// Lets the command line's own rules judge the values.
+fn check(command: &Command, name: Option<&str>, key: &str, values: &[String]) -> Result<(), String> {
+    let words = ["psitrace"].into_iter().chain(name).map(str::to_owned);
+    let words = words.chain(values.iter().map(|value| format!("--{key}={value}")));
+    match command.clone().try_get_matches_from(words) {
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) => {
+            Err(cli::line(&error))
+        }
+        // Whatever else is missing may be on the command line.
+        _ => Ok(()),
+    }
+}
+
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let similarity = |known: &str| strsim::jaro_winkler(known, name);
+    let found = known.max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    format!("the nearest is `{}`", found.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, FromArgMatches as _};
+
+    use super::*;
+    use crate::cli::Cli;
+
+    fn parse(texts: &[&str], arguments: &[&str]) -> Result<String, String> {
+        let command = texts.iter().try_fold(Cli::command(), |command, text| {
+            apply_file(command, Path::new("/x/config.toml"), text)
+        })?;
+        let words = ["psitrace"].iter().chain(arguments);
+        let matches = command.try_get_matches_from(words).map_err(|error| cli::line(&error))?;
+        let cli = Cli::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+        Ok(format!("{cli:?}"))
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_file_and_a_later_file_over_an_earlier_one() {
+        let system = "hierarchy = \"memory\"\nmax-cgroups = 9\n[dump]\ninterval = \"7s\"\nformat = \"csv\"\n\
+                      [top]\nflat = true\n[record]\noutput = \"/x/y\"\n[compare]\ncgroup = [\"/a\", \"/b\"]\n";
+        let own = "[dump]\ninterval = \"8s\"\ncount = 3\n";
+        for (texts, arguments, words) in [
+            (
+                &[system][..],
+                &["dump"][..],
+                &["interval: 7s", "format: Csv", "\"memory\"", "max_cgroups: Some(9)"][..],
+            ),
+            (
+                &[system, own],
+                &["dump"],
+                &["interval: 8s", "format: Csv", "count: Some(3)"],
+            ),
+            (&[system, own], &["dump", "--interval", "9s"], &["interval: 9s"]),
+            (
+                &[system],
+                &["dump", "--replay", "f", "--hierarchy", "v2"],
+                &["\"v2\"", "replay: Some(\"f\")"],
+            ),
+            (&[system], &["top"], &["flat: true"]),
+            (&[], &["top"], &["flat: false"]),
+            (&[system], &["record"], &["output: \"/x/y\""]),
+            (&[system], &["compare"], &["[\"/a\", \"/b\"]"]),
+            (&[system], &["compare", "--cgroup", "/c"], &["[\"/c\"]"]),
+        ] {
+            let parsed = parse(texts, arguments).expect("it parses");
+            for word in words {
+                assert!(parsed.contains(word), "{arguments:?}: expected {word}, saw {parsed}");
+            }
+        }
+    }
+
+    #[test]
+    fn errors_name_file_line_and_key() {
+        for (text, line, words) in [
+            ("hierarchy =\n", 1, &[][..]),
+            ("\n[dump]\nintervall = \"1s\"\n", 3, &["`intervall`", "`interval`"]),
+            ("[dump]\n\ninterval = \"1x\"\n", 3, &["interval:", "1x", "500ms"]),
+            ("[dump]\ninterval = true\n", 2, &["interval:", "text or a number"]),
+            ("[dump]\nformat = \"xml\"\n", 2, &["format:", "xml"]),
+            (
+                "[dump]\nfields = \"path,cpu.sum\"\n",
+                2,
+                &["fields:", "cpu.sum", "cpu.some"],
+            ),
+            ("[dump]\ncount = 0\n", 2, &["count:"]),
+            ("[dump]\ncount = 1979-05-27\n", 2, &["count:"]),
+            ("[top]\nflat = 1\n", 2, &["flat:", "true or false"]),
+            ("[dumb]\n", 1, &["`dumb`", "`dump`"]),
+            ("# nothing\ninterval = \"1s\"\n", 2, &["`interval`"]),
+            ("max-cgroups = \"many\"\n", 1, &["max-cgroups:", "many"]),
+            ("[dump]\nalso-record = \"f\"\n", 2, &["`also-record`"]),
+            ("[man]\n", 1, &["`man`"]),
+            ("[dump]\ncount = 1\ncount = 2\n", 3, &["duplicate"]),
+        ] {
+            let error = parse(&[text], &["dump"]).expect_err(text);
+            let expected = format!("/x/config.toml line {line}: ");
+            assert!(
+                error.starts_with(&expected),
+                "{text:?}: expected {expected}, saw {error}"
+            );
+            for word in words {
+                assert!(error.contains(word), "{text:?}: expected {word}, saw {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Reads a recording.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{self, Cursor},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    codec::Decoder,
+    error::{Damage, Error},
+    files,
+    frame::FrameHeader,
+    segment::{Entry, Input, read, scan},
+};
+use crate::{
+    fields::{Figure, Unit},
+    model::Snapshot,
+};
+
+/// A recording: its frames by number, in the order in which they were written.
+///
+/// Opening it reads it once, for its checksums and for an index; then each frame is read when it is asked for. Going
+/// on by a frame decodes that one, a jump up to 60.
+pub struct Replay {
+    segments: Vec<(PathBuf, Box<dyn Input>)>,
+    /// The frames, with their segment's number.
+    index: Vec<(usize, Entry)>,
+    damage: Vec<Damage>,
+    decoder: Decoder,
+    /// The frame that was decoded last.
+    at: Option<usize>,
+}
+
+impl fmt::Debug for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replay")
+            .field("frames", &self.index.len())
+            .field("at", &self.at)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Replay {
+    /// Opens a recording, given its first file's path; one of the two [`files`] may be missing.
+    ///
+    /// # Errors
+    /// When neither can be opened, or one is no recording or of a newer version.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let mut inputs: Vec<(PathBuf, Box<dyn Input>)> = Vec::new();
+        let mut missing = None;
+        for path in files(path) {
+            match File::open(&path) {
+                Ok(file) => inputs.push((path, Box::new(file))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    missing.get_or_insert((path, error));
+                }
+                Err(error) => return Err(Error::file(path)(error)),
+            }
+        }
+        match missing {
+            Some((path, error)) if inputs.is_empty() => Err(Error::file(path)(error)),
+            _ => Self::from_inputs(inputs),
+        }
+    }
+
+    /// One file of a recording that is in memory.
+    ///
+    /// # Errors
+    /// When it is no recording, or of a newer version.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
+        Self::from_inputs(vec![(PathBuf::from("memory"), Box::new(Cursor::new(bytes)))])
+    }
+
+    fn from_inputs(inputs: Vec<(PathBuf, Box<dyn Input>)>) -> Result<Self, Error> {
+        let mut found = Vec::new();
+        for (path, mut input) in inputs {
+            let contents = scan(&path, &mut *input)?;
+            found.push((contents, path, input));
+        }
+        found.sort_by_key(|(contents, ..)| contents.header.map_or(0, |header| header.sequence));
+        let mut replay = Self {
+            segments: Vec::new(),
+            index: Vec::new(),
+            damage: Vec::new(),
+            decoder: Decoder::default(),
+            at: None,
+        };
+        for (n, (contents, path, input)) in found.into_iter().enumerate() {
+            replay
+                .index
+                .extend(contents.entries.into_iter().map(|entry| (n, entry)));
+            replay.damage.extend(contents.damage);
+            replay.segments.push((path, input));
+        }
+        Ok(replay)
+    }
+
+    /// What of the recording is lost.
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// Number of frames.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// When a frame's snapshot was taken, ns since 1970.
+    pub fn time_ns(&self, frame: usize) -> Option<u64> {
+        self.index.get(frame).map(|(_, entry)| entry.header.time_ns)
+    }
+
+    /// When the first and the last frame's snapshots were taken.
+    pub fn span_ns(&self) -> Option<(u64, u64)> {
+        Some((self.time_ns(0)?, self.time_ns(self.len() - 1)?))
+    }
+
+    /// The first frame that is not before `time_ns`.
+    ///
+    /// By looking at all: the clock may have been set back meanwhile.
+    pub fn at_or_after(&self, time_ns: u64) -> Option<usize> {
+        self.index.iter().position(|(_, entry)| entry.header.time_ns >= time_ns)
+    }
+
+    /// The last frame that is not after `time_ns`.
+    pub fn at_or_before(&self, time_ns: u64) -> Option<usize> {
+        self.index
+            .iter()
+            .rposition(|(_, entry)| entry.header.time_ns <= time_ns)
+    }
+
+    /// A frame's snapshot.
+    ///
+    /// # Errors
+    /// When there is no such frame, or its content is malformed, or its file cannot be read.
+    pub fn frame(&mut self, frame: usize) -> Result<Snapshot, Error> {
+        let FrameHeader {
+            time_ns, interval_ns, ..
+        } = self.decode(frame)?;
+        self.decoder.snapshot(time_ns, interval_ns).ok_or(Error::NoFrame(frame))
+    }
+
+    /// Brings the decoder to a frame.
+    fn decode(&mut self, frame: usize) -> Result<FrameHeader, Error> {
+        if frame >= self.len() {
+            return Err(Error::NoFrame(frame));
+        }
+        // From the nearest frame that is known or builds on nothing; the first of a file always does.
+        let key = (0..=frame).rev().find(|&n| self.index[n].1.header.is_key).unwrap_or(0);
+        let first = match self.at.take() {
+            Some(at) if (key..=frame).contains(&at) => at + 1,
+            _ => key,
+        };
+        for n in first..=frame {
+            let (segment, entry) = self.index[n];
+            let (path, input) = &mut self.segments[segment];
+            let content = read(path, &mut **input, &entry)?;
+            self.decoder
+                .decode(entry.header.is_key, &content)
+                .map_err(|error| Error::Malformed {
+                    path: path.clone(),
+                    offset: entry.offset,
+                    what: error.0,
+                })?;
+        }
+        self.at = Some(frame);
+        Ok(self.index[frame].1.header)
+    }
+
+    /// The next frame after `from` with a spike of a cgroup's figure: where it rises to `threshold` or above, or,
+    /// without one, where it is at its highest: higher than one frame before, not lower than one after, and, as a
+    /// percentage, at least 1 %.
+    ///
+    /// A cgroup that is not there has no pressure.
+    ///
+    /// # Errors
+    /// As of [`Self::frame`].
+    pub fn next_spike(
+        &mut self,
+        from: usize,
+        cgroup: &str,
+        figure: Figure,
+        threshold: Option<f64>,
+    ) -> Result<Option<usize>, Error> {
+        let least = match figure.measure.unit() {
+            Unit::Percent => 1.0,
+            _ => f64::MIN_POSITIVE,
+        };
+        if from >= self.len() {
+            return Ok(None);
+        }
+        let mut before = self.value(from, cgroup, figure)?;
+        let mut rising = None;
+        for frame in from + 1..self.len() {
+            let value = self.value(frame, cgroup, figure)?;
+            if let Some(threshold) = threshold {
+                if before < threshold && value >= threshold {
+                    return Ok(Some(frame));
+                }
+            } else if value > before {
+                rising = Some(frame).filter(|_| value >= least);
+            } else if value < before && rising.is_some() {
+                return Ok(rising);
+            }
+            before = value;
+        }
+        Ok(rising)
+    }
+
+    fn value(&mut self, frame: usize, path: &str, figure: Figure) -> Result<f64, Error> {
+        let FrameHeader { interval_ns, .. } = self.decode(frame)?;
+        let cgroup = self.decoder.cgroup(path, interval_ns);
+        Ok(cgroup.and_then(|cgroup| figure.of(&cgroup)).unwrap_or(0.0))
+    }
+}

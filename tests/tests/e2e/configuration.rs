@@ -1,0 +1,77 @@
+//! The configuration file, completions and manual pages of the real program.
+
+use std::{fs, path::Path, process::Stdio};
+
+use tests::{
+    program::{Finished, command, run},
+    record::Record,
+    session::Session,
+};
+
+/// Runs psitrace with this folder's configuration.
+fn run_with(folder: &Path, arguments: &[&str]) -> Finished {
+    let mut command = command(arguments);
+    command.env("XDG_CONFIG_HOME", folder).stdin(Stdio::null());
+    command.output().expect("psitrace starts").into()
+}
+
+#[test]
+fn defaults_come_from_the_file() {
+    let Some(_session) = Session::start("defaults_come_from_the_file") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("psitrace/config.toml");
+    fs::create_dir(folder.path().join("psitrace")).expect("a folder");
+    let write = |text: &str| fs::write(&file, text).expect("a file");
+
+    write("[dump]\ninterval = \"50ms\"\ncount = 3\ndepth = 0\n");
+    let records = |arguments| Record::all(&run_with(folder.path(), arguments).expect_success().stdout);
+    let three = records(&["dump"]);
+    assert_eq!(three.len(), 3);
+    assert_eq!(three[0].paths(), ["/"]);
+    assert_eq!(records(&["dump", "--count", "1"]).len(), 1, "the command line wins");
+
+    write("[dump]\n\ninterval = \"soon\"\n");
+    let finished = run_with(folder.path(), &["dump"]);
+    let line = finished.expect_failure(2);
+    let at = format!("{} line 3: interval: ", file.display());
+    assert!(line.contains(&at) && line.contains("soon"), "expected {at}, saw {line}");
+    // Help can be had all the same.
+    run_with(folder.path(), &["dump", "--help"]).expect_success();
+
+    fs::remove_file(&file).expect("it is there");
+    fs::create_dir(&file).expect("a folder");
+    let finished = run_with(folder.path(), &["check"]);
+    assert!(finished.expect_failure(2).contains(&file.display().to_string()));
+}
+
+#[test]
+fn completions_and_manual_pages_are_printed() {
+    let Some(_session) = Session::start("completions_and_manual_pages_are_printed") else {
+        return;
+    };
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let finished = run(&["completions", shell]);
+        let script = &finished.expect_success().stdout;
+        assert!(
+            script.contains("replay") && script.contains("record"),
+            "{shell}: {script}"
+        );
+    }
+    assert!(run(&["completions", "cmd"]).expect_failure(2).contains("cmd"));
+    for (arguments, words) in [
+        (&["man"][..], [".TH psitrace", "Exit codes", "psitrace\\-record"]),
+        (&["man", "dump"], ["psitrace\\-dump", "\\-\\-fields", "csv"]),
+    ] {
+        let finished = run(arguments);
+        for word in words {
+            assert!(
+                finished.expect_success().stdout.contains(word),
+                "{arguments:?}: expected {word}, saw {}",
+                finished.stdout
+            );
+        }
+    }
+    assert!(run(&["man", "no-such"]).expect_failure(2).contains("no-such"));
+}
