@@ -67,6 +67,7 @@ fn snapshot(turn: u64) -> Snapshot {
             irq: vec!["softirq".to_owned()],
             hierarchy: "v2".to_owned(),
         },
+        flush: None,
         quality: Quality::default(),
         cgroups: cgroups(turn),
     }

@@ -20,8 +20,9 @@ pub struct Snapshot {
     pub source: Source,
     /// What was missed or repaired since the tracer came.
     pub quality: Quality,
-    /// What the flush cost so far.
-    pub flush: Flush,
+    /// What the flush cost so far; none in a recording, which does not keep it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush: Option<Flush>,
     /// All cgroups of the hierarchy that still exist: parents before their children, siblings by name.
     pub cgroups: Vec<CgroupPressure>,
 }

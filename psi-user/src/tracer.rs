@@ -265,7 +265,7 @@ impl Tracer {
             interval_ns,
             source: self.source.clone(),
             quality: self.quality(),
-            flush: self.flush_figures(),
+            flush: Some(self.flush_figures()),
             cgroups,
         })
     }

@@ -1,9 +1,7 @@
 //! Snapshots for the tests.
 
 use super::source::History;
-use crate::model::{
-    CgroupPressure, Flush, Full, MemstallSource, Pressure, Quality, SCHEMA, Snapshot, SomeFull, Source,
-};
+use crate::model::{CgroupPressure, Full, MemstallSource, Pressure, Quality, SCHEMA, Snapshot, SomeFull, Source};
 
 /// The same figure for all windows, but for the last interval, which is twice as high.
 fn pressure(percent: f64) -> Pressure {
@@ -83,7 +81,7 @@ pub(super) fn snapshot(cgroups: Vec<CgroupPressure>) -> Snapshot {
             hierarchy: "v2".to_owned(),
         },
         quality: Quality::default(),
-        flush: Flush::default(),
+        flush: None,
         cgroups,
     }
 }

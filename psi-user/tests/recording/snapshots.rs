@@ -95,6 +95,7 @@ fn snapshot_of(
     let mut counters = counters.into_iter().map(u64::from);
     let mut counter = || counters.next().unwrap_or_default();
     Snapshot {
+        flush: None,
         schema: SCHEMA,
         time_ns,
         interval_ns,

@@ -42,7 +42,7 @@ struct Row {
 
 #[derive(Debug, Serialize)]
 struct Depth {
-    depth: usize,
+    levels: usize,
     /// Median of the runs with nothing attached, s.
     detached_s: f64,
     /// psitrace attached over detached.
@@ -107,7 +107,7 @@ fn row(load: Load, nested: &Nested, pairs: u32) -> Result<Row, Failure> {
         .iter()
         .enumerate()
         .map(|(n, &depth)| Depth {
-            depth,
+            levels: depth,
             detached_s: median(&detached[n]),
             attached: attached[n].summary(),
             kernel: kernel[n].summary(),
@@ -125,7 +125,7 @@ fn row(load: Load, nested: &Nested, pairs: u32) -> Result<Row, Failure> {
 fn slope(depths: &[Depth], ratio: impl Fn(&Depth) -> Option<Summary>) -> Option<f64> {
     let points: Vec<(f64, f64)> = depths
         .iter()
-        .map(|depth| Some((depth.depth as f64, ratio(depth)?.median)))
+        .map(|depth| Some((depth.levels as f64, ratio(depth)?.median)))
         .collect::<Option<_>>()?;
     let count = points.len() as f64;
     let (x, y) = points
@@ -159,7 +159,7 @@ fn table(report: &Report) -> String {
             let _ = writeln!(
                 text,
                 "  {:>6} {:>12.3}  {:<24} {:<24}",
-                depth.depth,
+                depth.levels,
                 depth.detached_s,
                 cell(depth.attached),
                 cell(depth.kernel)

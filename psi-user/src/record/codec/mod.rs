@@ -113,6 +113,7 @@ impl State {
             time_ns,
             interval_ns,
             source: self.source.clone()?,
+            flush: None,
             quality: Quality::from_counters(self.quality),
             cgroups: self.cgroups.iter().map(|cgroup| cgroup.pressure(interval_ns)).collect(),
         })

@@ -34,6 +34,7 @@ fn snapshot() -> Snapshot {
             missed_switches: 3,
             ..Quality::default()
         },
+        flush: None,
         cgroups: vec![cgroup("/", 1, 0.5), cgroup("/a, \"b\"\t=", 2, 12.25)],
     }
 }
