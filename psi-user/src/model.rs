@@ -20,7 +20,7 @@ pub struct Snapshot {
     pub source: Source,
     /// What was missed or repaired since the tracer came.
     pub quality: Quality,
-    /// What the flush cost so far; none in a recording, which does not keep it.
+    /// What the flush cost so far; none where nobody measured it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush: Option<Flush>,
     /// All cgroups of the hierarchy that still exist: parents before their children, siblings by name.
@@ -37,6 +37,64 @@ pub struct Flush {
     pub hold_us: HoldTimes,
     /// The longest of these, ns.
     pub longest_hold_ns: u64,
+}
+
+impl Flush {
+    /// The names in JSON of what [`Self::numbers`] yields, below `flush`.
+    pub const NAMES: [&str; 19] = [
+        "flushes",
+        "records",
+        "time_ns",
+        "longest_ns",
+        "hold_us.0-1",
+        "hold_us.1-5",
+        "hold_us.5-10",
+        "hold_us.10-15",
+        "hold_us.15-20",
+        "hold_us.20-25",
+        "hold_us.25-30",
+        "hold_us.30-40",
+        "hold_us.40-50",
+        "hold_us.50-60",
+        "hold_us.60-70",
+        "hold_us.70-80",
+        "hold_us.80-90",
+        "hold_us.>90",
+        "longest_hold_ns",
+    ];
+
+    /// All its numbers, in the order of JSON.
+    pub fn numbers(&self) -> [u64; Self::NAMES.len()] {
+        let mut numbers = [0; Self::NAMES.len()];
+        let FlushCost {
+            flushes,
+            records,
+            time_ns,
+            longest_ns,
+        } = self.cost;
+        numbers[..4].copy_from_slice(&[flushes, records, time_ns, longest_ns]);
+        numbers[4..18].copy_from_slice(&self.hold_us.counts);
+        numbers[18] = self.longest_hold_ns;
+        numbers
+    }
+
+    /// What [`Self::numbers`] says these are.
+    pub(crate) fn from_numbers(numbers: &[u64; Self::NAMES.len()]) -> Self {
+        let [flushes, records, time_ns, longest_ns, counts @ .., longest_hold_ns] = *numbers;
+        Self {
+            cost: FlushCost {
+                flushes,
+                records,
+                time_ns,
+                longest_ns,
+            },
+            hold_us: HoldTimes {
+                counts,
+                longest_ns: longest_hold_ns,
+            },
+            longest_hold_ns,
+        }
+    }
 }
 
 /// Where the figures come from.

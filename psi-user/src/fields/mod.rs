@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 pub use self::figure::{Figure, Kind, Measure, Resource, Stall, Unit};
-use crate::model::{CgroupPressure, Quality, Snapshot};
+use crate::model::{CgroupPressure, Flush, Quality, Snapshot};
 
 /// Anything that a snapshot says, of a cgroup or as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +29,8 @@ pub enum Field {
     Hierarchy,
     /// A counter of what was missed or repaired: its place in [`Quality::counters`].
     Quality(usize),
+    /// What the flush cost: its place in [`Flush::NAMES`].
+    Flush(usize),
     /// A cgroup's path.
     Path,
     /// A cgroup's id.
@@ -57,6 +59,7 @@ impl Field {
         before
             .into_iter()
             .chain(counters)
+            .chain((0..Flush::NAMES.len()).map(Self::Flush))
             .chain([Self::Path, Self::Id, Self::Level])
             .chain(figures)
     }
@@ -77,6 +80,7 @@ impl Field {
             Self::Interrupts => "source.irq".into(),
             Self::Hierarchy => "source.hierarchy".into(),
             Self::Quality(n) => format!("quality.{}", Quality::default().counters()[n].0).into(),
+            Self::Flush(n) => format!("flush.{}", Flush::NAMES[n]).into(),
             Self::Path => "path".into(),
             Self::Id => "id".into(),
             Self::Level => "level".into(),
@@ -95,6 +99,7 @@ impl Field {
             Self::Interrupts => "interrupts timed".into(),
             Self::Hierarchy => "hierarchy".into(),
             Self::Quality(n) => Quality::default().counters()[n].0.replace('_', " ").into(),
+            Self::Flush(n) => format!("flush {}", Flush::NAMES[n].replace(['_', '.'], " ")).into(),
             Self::Path => "cgroup".into(),
             Self::Schema | Self::Id | Self::Level => self.name(),
             Self::Figure(Figure { stall, measure }) => {
@@ -106,8 +111,8 @@ impl Field {
     /// The unit of its values.
     pub const fn unit(self) -> Unit {
         match self {
-            Self::Time | Self::Interval => Unit::Nanoseconds,
-            Self::Quality(_) => Unit::Count,
+            Self::Time | Self::Interval | Self::Flush(2 | 3 | 18) => Unit::Nanoseconds,
+            Self::Quality(_) | Self::Flush(_) => Unit::Count,
             Self::Figure(Figure { measure, .. }) => measure.unit(),
             _ => Unit::None,
         }
@@ -129,6 +134,7 @@ impl Field {
             Self::Interrupts => Value::List(&source.irq),
             Self::Hierarchy => Value::Text(&source.hierarchy),
             Self::Quality(n) => Value::Number(quality.counters()[n].1),
+            Self::Flush(n) => Value::Number(snapshot.flush.as_ref()?.numbers()[n]),
             Self::Path => Value::Text(&cgroup?.path),
             Self::Id => Value::Number(cgroup?.id),
             Self::Level => Value::Number(cgroup?.level.into()),
@@ -263,7 +269,7 @@ mod tests {
             assert!(names.insert(field.name()), "{field:?} has another's name");
             assert!(!field.title().is_empty());
         }
-        assert_eq!(names.len(), 6 + 9 + 3 + 35);
+        assert_eq!(names.len(), 6 + 9 + 19 + 3 + 35);
     }
 
     #[test]

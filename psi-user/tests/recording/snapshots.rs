@@ -1,7 +1,10 @@
 //! Snapshots of all kinds: cgroups that come, go and change, figures as the tracer makes them.
 
 use proptest::{collection::vec, prelude::*};
-use psi_user::model::{CgroupPressure, Full, MemstallSource, Pressure, Quality, SCHEMA, Snapshot, SomeFull, Source};
+use psi_user::{
+    flush::{FlushCost, HoldTimes},
+    model::{CgroupPressure, Flush, Full, MemstallSource, Pressure, Quality, SCHEMA, Snapshot, SomeFull, Source},
+};
 
 /// What becomes of a cgroup from one snapshot to the next.
 #[derive(Clone, Copy, Debug)]
@@ -92,10 +95,23 @@ fn snapshot_of(
     has_memory: bool,
     has_irq: bool,
 ) -> Snapshot {
+    let flush = counters[0].is_multiple_of(2).then(|| {
+        let mut hold_us = HoldTimes::default();
+        hold_us.add(counters[1].into());
+        Flush {
+            cost: FlushCost {
+                flushes: counters[2].into(),
+                records: counters[3].into(),
+                time_ns: counters[4].into(),
+                longest_ns: counters[5].into(),
+            },
+            longest_hold_ns: hold_us.longest_ns,
+            hold_us,
+        }
+    });
     let mut counters = counters.into_iter().map(u64::from);
     let mut counter = || counters.next().unwrap_or_default();
     Snapshot {
-        flush: None,
         schema: SCHEMA,
         time_ns,
         interval_ns,
@@ -119,6 +135,7 @@ fn snapshot_of(
             program_misses: counter(),
             rejected_readings: counter(),
         },
+        flush,
         cgroups,
     }
 }

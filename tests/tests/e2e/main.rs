@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod attach;
+mod bench;
 mod capabilities;
 mod check;
 mod churn;

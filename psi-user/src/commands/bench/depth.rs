@@ -66,7 +66,7 @@ pub(super) fn run(args: &BenchDepthArgs) -> Result<ExitCode, Failure> {
         rows.push(row(load, &nested, args.pairs)?);
     }
     let report = Report {
-        schema: "psitrace.bench.depth.v1",
+        schema: "psitrace-bench-depth/1",
         machine,
         loads: rows,
     };

@@ -72,7 +72,7 @@ pub(super) fn run(args: &BenchOverheadArgs) -> Result<ExitCode, Failure> {
         rows.push(row(load, args.pairs)?);
     }
     let report = Report {
-        schema: "psitrace.bench.overhead.v1",
+        schema: "psitrace-bench-overhead/1",
         machine,
         loads: rows,
         left_loaded: loaded_at_switches(),

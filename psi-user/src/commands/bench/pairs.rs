@@ -6,6 +6,9 @@ use serde::Serialize;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pairs(Vec<f64>);
 
+/// With fewer pairs not even all of them span the median with 95 % confidence.
+const ENOUGH: usize = 6;
+
 /// What a set of pairs says.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Summary {
@@ -39,8 +42,8 @@ impl Pairs {
 }
 
 /// How many of so many sorted values may be left out at each end so that what is left spans the median with 95 % confidence:
-/// that of fair coins no more than these fall on one side. No assumption about how the values are spread. With fewer than six
-/// values it is less.
+/// that of fair coins no more than these fall on one side. No assumption about how the values are spread. With fewer than
+/// [`ENOUGH`] values it is less.
 fn left_out(count: usize) -> usize {
     let mut ways = 1.0;
     let mut tail = 0.0;
@@ -55,11 +58,11 @@ fn left_out(count: usize) -> usize {
 }
 
 impl Summary {
-    /// The ratio and between what it is; no ratio if it could as well be 1.
+    /// The ratio and between what it is; no ratio if it could as well be 1, or if there are too few pairs to tell.
     pub(super) fn text(&self) -> String {
         let Self { median, low, high, .. } = self;
         let between = format!("({low:.3} to {high:.3})");
-        if (*low..=*high).contains(&1.0) {
+        if self.pairs < ENOUGH || (*low..=*high).contains(&1.0) {
             format!("noise {between}")
         } else {
             format!("{median:.3} {between}")
@@ -99,6 +102,8 @@ mod tests {
         assert_eq!(small.as_deref(), Some("noise (0.970 to 1.050)"));
         let large = text(&[1.18, 1.2, 1.19, 1.22, 1.17, 1.19, 1.3, 1.1, 1.2]);
         assert_eq!(large.as_deref(), Some("1.190 (1.170 to 1.220)"));
+        let few = text(&[1.18, 1.2, 1.19, 1.22, 1.17]);
+        assert_eq!(few.as_deref(), Some("noise (1.170 to 1.220)"));
         assert_eq!(text(&[]), None);
     }
 

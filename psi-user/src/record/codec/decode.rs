@@ -85,6 +85,17 @@ fn decode(reader: &mut Reader<'_>, mut before: State) -> Result<State, Malformed
     for counter in &mut before.quality {
         *counter = counter.wrapping_add_signed(reader.signed()?);
     }
+    let flush = match reader.bytes(1)? {
+        [0] => None,
+        [1] => {
+            let mut numbers = before.flush.unwrap_or_default();
+            for number in &mut numbers {
+                *number = number.wrapping_add_signed(reader.signed()?);
+            }
+            Some(numbers)
+        }
+        _ => return Err(Malformed("whether there is a flush is neither 0 nor 1")),
+    };
     let kept = kept(reader, before.cgroups)?;
     let mut cgroups = with_new(reader, kept)?;
     for n in 0..Stall::ALL.len() {
@@ -114,6 +125,7 @@ fn decode(reader: &mut Reader<'_>, mut before: State) -> Result<State, Malformed
     Ok(State {
         source: None,
         quality: before.quality,
+        flush,
         cgroups,
     })
 }

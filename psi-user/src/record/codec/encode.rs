@@ -74,6 +74,11 @@ fn encode(before: &State, after: &State) -> Option<Vec<u8>> {
     for (before, after) in before.quality.iter().zip(after.quality) {
         put_signed(&mut bytes, after.wrapping_sub(*before).cast_signed());
     }
+    bytes.push(after.flush.is_some().into());
+    let before_flush = before.flush.unwrap_or_default();
+    for (before, after) in before_flush.iter().zip(after.flush.iter().flatten()) {
+        put_signed(&mut bytes, after.wrapping_sub(*before).cast_signed());
+    }
     // Of those that are in both: where they were.
     let places: HashMap<u64, usize> = before
         .cgroups

@@ -13,7 +13,7 @@ pub(super) use self::{
 };
 use crate::{
     fields::{Kind, Resource, Stall},
-    model::{CgroupPressure, Full, Pressure, Quality, SCHEMA, Snapshot, SomeFull, Source, share},
+    model::{CgroupPressure, Flush, Full, Pressure, Quality, SCHEMA, Snapshot, SomeFull, Source, share},
 };
 
 /// What a frame builds on: the frame before.
@@ -21,6 +21,7 @@ use crate::{
 struct State {
     source: Option<Source>,
     quality: [u64; 9],
+    flush: Option<[u64; Flush::NAMES.len()]>,
     cgroups: Vec<Cgroup>,
 }
 
@@ -103,6 +104,7 @@ impl State {
         Self {
             source: Some(snapshot.source.clone()),
             quality: snapshot.quality.counters().map(|(_, count)| count),
+            flush: snapshot.flush.as_ref().map(Flush::numbers),
             cgroups: cgroups.collect(),
         }
     }
@@ -113,7 +115,7 @@ impl State {
             time_ns,
             interval_ns,
             source: self.source.clone()?,
-            flush: None,
+            flush: self.flush.as_ref().map(Flush::from_numbers),
             quality: Quality::from_counters(self.quality),
             cgroups: self.cgroups.iter().map(|cgroup| cgroup.pressure(interval_ns)).collect(),
         })

@@ -1,0 +1,99 @@
+//! The benchmarks: that they run, refuse what would spoil them, and leave nothing behind.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+use tests::{machine, program, running::Dump, session::Session};
+
+fn json(arguments: &[&str]) -> Value {
+    let finished = program::run(arguments);
+    finished.expect_success();
+    serde_json::from_str(&finished.stdout).expect("JSON")
+}
+
+/// One run with a tracer and one without can be told apart from nothing, but not from each other: no bar here.
+#[track_caller]
+fn assert_ratio(cell: &Value, pairs: u64) {
+    assert_eq!(cell["pairs"].as_u64(), Some(pairs), "{cell}");
+    let ratio = |name: &str| cell[name].as_f64().unwrap_or_else(|| panic!("no {name} in {cell}"));
+    let (low, median, high) = (ratio("low"), ratio("median"), ratio("high"));
+    assert!(0.1 < low && low <= median && median <= high && high < 10.0, "{cell}");
+}
+
+#[test]
+fn overhead_is_measured_for_each_option() {
+    let Some(_session) = Session::start("overhead_is_measured_for_each_option") else {
+        return;
+    };
+    let report = json(&["bench", "overhead", "--load", "fork", "--pairs", "1", "--json"]);
+    let subjects = report["loads"][0]["subjects"].as_array().expect("subjects");
+    let names: Vec<&str> = subjects.iter().filter_map(|cell| cell["subject"].as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "detached",
+            "empty programs",
+            "attached",
+            "--no-irq",
+            "--no-memstall",
+            "--only-leaf",
+            "--track /"
+        ]
+    );
+    for cell in subjects {
+        assert_ratio(cell, 1);
+    }
+    assert_eq!(report["left_loaded"], 0, "{report}");
+}
+
+#[test]
+fn depth_is_measured_and_its_cgroups_go() {
+    let Some(_session) = Session::start("depth_is_measured_and_its_cgroups_go") else {
+        return;
+    };
+    let report = json(&["bench", "depth", "--load", "udp", "--pairs", "1", "--json"]);
+    let depths = report["loads"][0]["depths"].as_array().expect("depths");
+    let levels: Vec<u64> = depths.iter().filter_map(|depth| depth["levels"].as_u64()).collect();
+    assert_eq!(levels, [1, 4, 8, 16]);
+    for depth in depths {
+        assert_ratio(&depth["attached"], 1);
+        if machine::has_kernel_psi() && fs::exists("/sys/fs/cgroup/cgroup.pressure").unwrap_or(false) {
+            assert_ratio(&depth["kernel"], 1);
+        }
+    }
+    let mount = machine::v2_mount().expect("there is one: the session found it");
+    let left: Vec<String> = machine::cgroup_paths(&mount)
+        .into_iter()
+        .filter(|path| path.starts_with("/psitrace-bench-"))
+        .collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+#[test]
+fn another_tracer_is_no_baseline() {
+    let Some(_session) = Session::start("another_tracer_is_no_baseline") else {
+        return;
+    };
+    let mut dump = Dump::start(&["--interval", "100ms"]);
+    dump.record();
+    for bench in ["overhead", "depth"] {
+        let said = program::run(&["bench", bench, "--load", "udp", "--pairs", "1"]);
+        let line = said.expect_failure(1);
+        assert!(line.contains("another tracer is attached"), "{bench}: {line}");
+    }
+    dump.finish();
+}
+
+#[test]
+fn a_load_that_is_not_installed_is_told() {
+    let Some(_session) = Session::start("a_load_that_is_not_installed_is_told") else {
+        return;
+    };
+    let output = program::command(&["bench", "overhead", "--load", "pipe"])
+        .env("PATH", Path::new("/nonexistent"))
+        .output()
+        .expect("psitrace starts");
+    let line = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{line}");
+    assert!(line.contains("no perf on this machine; install it"), "{line}");
+}
