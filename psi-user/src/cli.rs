@@ -1,8 +1,9 @@
 //! The command line.
 
+mod bench;
+
 use std::{path::PathBuf, process::ExitCode, str::FromStr as _, time::Duration};
 
-use crate::commands::bench::loads::Load;
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use psi_user::{
     load::Options,
@@ -11,6 +12,7 @@ use psi_user::{
     when::{self, When},
 };
 
+pub(crate) use self::bench::{Bench, BenchArgs, BenchDepthArgs, BenchFlushArgs, BenchLoadArgs, BenchOverheadArgs};
 use crate::commands::dump::{Fields, Order};
 
 /// Exit codes, as `psitrace --help` lists them.
@@ -271,72 +273,6 @@ pub(crate) struct RstatArgs {
     #[arg(long, value_parser = interval, default_value = "1s")]
     pub(crate) interval: Duration,
     /// Print one JSON object a line
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct BenchArgs {
-    #[command(subcommand)]
-    pub(crate) bench: Bench,
-}
-
-/// What `bench` measures.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Bench {
-    /// What it costs to be attached, under four loads, and what each option saves
-    Overhead(BenchOverheadArgs),
-    /// What each level of the cgroup tree adds to that, beside what it adds to the kernel's own PSI
-    Depth(BenchDepthArgs),
-    /// The flush in three ways of holding the updated lists, beside the kernel's rstat before and after its fix
-    Flush(BenchFlushArgs),
-    /// Run a load and print the seconds it took
-    #[command(hide = true)]
-    Load(BenchLoadArgs),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct BenchOverheadArgs {
-    /// Pairs of runs for each figure; with fewer than six nothing is told from noise
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) pairs: u32,
-    /// Only this load; may be repeated
-    #[arg(long, value_enum, value_name = "LOAD")]
-    pub(crate) load: Vec<Load>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct BenchDepthArgs {
-    /// Pairs of runs for each figure; with fewer than six nothing is told from noise
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) pairs: u32,
-    /// Only this load; may be repeated [default: pipe and messaging]
-    #[arg(long, value_enum, value_name = "LOAD")]
-    pub(crate) load: Vec<Load>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct BenchLoadArgs {
-    /// Which
-    #[arg(value_enum)]
-    pub(crate) load: Load,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct BenchFlushArgs {
-    /// Updates to run each way with, at least
-    #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) updates: u64,
-    /// Cgroups that are updated
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) cgroups: u32,
-    /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -2,10 +2,9 @@
 
 mod adopt;
 mod serve;
+mod tasks;
 
 use std::{
-    fs, io,
-    io::Read as _,
     os::fd::{AsFd as _, BorrowedFd},
     sync::atomic::Ordering::SeqCst,
     time::{Duration, SystemTime},
@@ -14,7 +13,7 @@ use std::{
 use aya::{
     Ebpf,
     maps::{HashMap, MapData, Stack},
-    programs::{BtfTracePoint, FEntry, Iter, ProgramError},
+    programs::{BtfTracePoint, FEntry},
 };
 use psi_common::layout::Counter;
 use rustix::time::{ClockId, clock_getres};
@@ -213,28 +212,6 @@ impl Tracer {
         }
     }
 
-    /// Compares what is recorded of each task with what it is, seeds what is unknown, repairs what is wrong.
-    /// A difference counts as drift when two walks in a row see it.
-    ///
-    /// # Errors
-    /// When the kernel refuses the iterator.
-    pub fn walk_tasks(&mut self) -> Result<(), Error> {
-        let other = |error: &dyn std::fmt::Display| Error::Walk(io::Error::other(error.to_string()));
-        let program: &mut Iter = self
-            .ebpf
-            .program_mut("walk_tasks")
-            .ok_or_else(|| other(&"not in the object"))?
-            .try_into()
-            .map_err(|error: ProgramError| other(&error))?;
-        let link = program.attach().map_err(|error| other(&error))?;
-        let link = program.take_link(link).map_err(|error| other(&error))?;
-        let mut file = link.into_file().map_err(|error| other(&error))?;
-        // The program prints nothing: reading to the end runs it on each task.
-        let mut nothing = Vec::new();
-        file.read_to_end(&mut nothing).map_err(Error::Walk)?;
-        Ok(())
-    }
-
     /// Flushes and yields the pressure of all cgroups that exist.
     ///
     /// # Errors
@@ -402,29 +379,5 @@ impl Tracer {
             .filter_map(|(_, program)| program.fd().ok())
             .filter_map(|fd| crate::info::recursion_misses(fd.as_fd()))
             .sum()
-    }
-
-    /// The pids of the CPUs' ksoftirqd threads, by their names: `ksoftirqd/3`.
-    fn find_ksoftirqds(&self) {
-        let Ok(processes) = fs::read_dir("/proc") else { return };
-        for process in processes.flatten() {
-            let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else {
-                continue;
-            };
-            // A process that has ended is normal life. Only kernel threads have an empty command line.
-            let Ok(name) = fs::read_to_string(process.path().join("comm")) else {
-                continue;
-            };
-            let Some(cpu) = name
-                .trim_end()
-                .strip_prefix("ksoftirqd/")
-                .and_then(|cpu| cpu.parse().ok())
-            else {
-                continue;
-            };
-            if fs::read(process.path().join("cmdline")).is_ok_and(|line| line.is_empty()) {
-                self.maps.set_ksoftirqd(cpu, pid);
-            }
-        }
     }
 }
