@@ -1,9 +1,10 @@
 //! The benchmarks: that they run, refuse what would spoil them, and leave nothing behind.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::symlink, process::Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tests::{machine, program, running::Dump, session::Session};
+use tests::{PATIENCE, eventually, machine, program, running::Dump, session::Session};
 
 /// None, told, where somebody else's tracer is at work: that is no baseline.
 fn json(session: &Session, arguments: &[&str]) -> Option<Value> {
@@ -82,6 +83,31 @@ fn depth_is_measured_and_its_cgroups_go() {
 }
 
 #[test]
+fn a_signal_leaves_nothing_behind() {
+    let Some(session) = Session::start("a_signal_leaves_nothing_behind") else {
+        return;
+    };
+    let child = program::command(&["bench", "depth", "--load", "udp"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("psitrace starts");
+    let mount = machine::v2_mount().expect("there is one: the session found it");
+    let own = mount.join(format!("psitrace-bench-{}", child.id()));
+    eventually("its cgroups are there", PATIENCE, || own.is_dir().then_some(()));
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("a signal");
+    let output = child.wait_with_output().expect("psitrace ends");
+    let line = String::from_utf8_lossy(&output.stderr);
+    if line.contains("another tracer is attached") {
+        session.skip("another tracer than those of the tests is attached to sched_switch");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1), "{line}");
+    assert!(line.contains("ended by a signal"), "{line}");
+    assert!(!own.exists(), "{} is left", own.display());
+}
+
+#[test]
 fn another_tracer_is_no_baseline() {
     let Some(_session) = Session::start("another_tracer_is_no_baseline") else {
         return;
@@ -101,8 +127,10 @@ fn a_load_that_is_not_installed_is_told() {
     let Some(_session) = Session::start("a_load_that_is_not_installed_is_told") else {
         return;
     };
+    let only_a_shell = tempfile::tempdir().expect("a folder");
+    symlink("/bin/sh", only_a_shell.path().join("sh")).expect("a link");
     let output = program::command(&["bench", "overhead", "--load", "pipe"])
-        .env("PATH", Path::new("/nonexistent"))
+        .env("PATH", only_a_shell.path())
         .output()
         .expect("psitrace starts");
     let line = String::from_utf8_lossy(&output.stderr);

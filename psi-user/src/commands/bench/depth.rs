@@ -1,18 +1,13 @@
 //! `psitrace bench depth`: what each level of the cgroup tree adds, beside what it adds to the kernel's own PSI.
 
-use std::{
-    fmt::Write as _,
-    fs,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{fmt::Write as _, process::ExitCode};
 
-use psi_user::hierarchy::{Hierarchy, V2};
 use serde::Serialize;
 
 use super::{
     loads::Load,
     machine::Machine,
+    nested::Nested,
     pairs::{Pairs, Summary, median},
     subject::{Subject, require_detached},
 };
@@ -54,13 +49,12 @@ struct Depth {
 pub(super) fn run(args: &BenchDepthArgs) -> Result<ExitCode, Failure> {
     require_detached()?;
     let machine = Machine::here();
-    let hierarchy = Hierarchy::find(V2)?;
     let loads = if args.load.is_empty() {
         vec![Load::Pipe, Load::Messaging]
     } else {
         args.load.clone()
     };
-    let nested = Nested::make(&hierarchy.mount)?;
+    let nested = Nested::make(DEPTHS[DEPTHS.len() - 1])?;
     let mut rows = Vec::new();
     for load in loads {
         rows.push(row(load, &nested, args.pairs)?);
@@ -83,10 +77,10 @@ fn row(load: Load, nested: &Nested, pairs: u32) -> Result<Row, Failure> {
     let mut attached: [Pairs; DEPTHS.len()] = Default::default();
     let mut kernel: [Pairs; DEPTHS.len()] = Default::default();
     let mut detached: [Vec<f64>; DEPTHS.len()] = Default::default();
-    load.time(None)?;
+    load.time(nested.at(1))?;
     for _ in 0..pairs {
         for (n, &depth) in DEPTHS.iter().enumerate() {
-            let cgroup = Some(nested.at(depth));
+            let cgroup = nested.at(depth);
             let first = load.time(cgroup)?;
             let tracer = Subject::Tracer(&[]).attach()?;
             let with = load.time(cgroup)?;
@@ -175,49 +169,4 @@ fn table(report: &Report) -> String {
         );
     }
     text
-}
-
-/// Cgroups within each other, as deep as the deepest; removed when dropped.
-struct Nested(Vec<PathBuf>);
-
-impl Nested {
-    fn make(mount: &Path) -> Result<Self, Failure> {
-        let mut this = Self(Vec::new());
-        let mut path = mount.join(format!("psitrace-bench-{}", std::process::id()));
-        for level in 1..=DEPTHS[DEPTHS.len() - 1] {
-            if level > 1 {
-                path.push(level.to_string());
-            }
-            fs::create_dir(&path)
-                .map_err(|error| Failure::Cannot(format!("making the cgroup {}: {error}", path.display())))?;
-            this.0.push(path.clone());
-        }
-        Ok(this)
-    }
-
-    /// The cgroup that is so many levels below the root.
-    fn at(&self, depth: usize) -> &Path {
-        &self.0[depth - 1]
-    }
-
-    /// Turns the kernel's PSI on or off in all of them; says whether it can be (since 6.1, and where PSI is on).
-    fn switch_psi(&self, on: bool) -> bool {
-        self.0
-            .iter()
-            .all(|path| fs::write(path.join("cgroup.pressure"), if on { "1" } else { "0" }).is_ok())
-    }
-}
-
-impl Drop for Nested {
-    fn drop(&mut self) {
-        for path in self.0.iter().rev() {
-            // Busy for a moment after its last task.
-            for _ in 0..50 {
-                if fs::remove_dir(path).is_ok() {
-                    break;
-                }
-                std::thread::sleep(std::time::Duration::from_millis(20));
-            }
-        }
-    }
 }

@@ -83,32 +83,33 @@ impl Load {
         })
     }
 
-    /// Runs it a few times, in a cgroup if one is given; returns the seconds it took.
-    pub(super) fn time(self, cgroup: Option<&Path>) -> Result<f64, Failure> {
+    /// Runs it a few times, in a cgroup; returns the seconds it took.
+    pub(super) fn time(self, cgroup: &Path) -> Result<f64, Failure> {
+        super::go_on()?;
         let runs: Vec<f64> = (0..RUNS).map(|_| self.time_once(cgroup)).collect::<Result<_, _>>()?;
         Ok(median(&runs))
     }
 
-    fn time_once(self, cgroup: Option<&Path>) -> Result<f64, Failure> {
+    fn time_once(self, cgroup: &Path) -> Result<f64, Failure> {
         let failed = |reason: String| Failure::Cannot(format!("{}: {reason}", self.title()));
         let _pinned = (self != Self::Messaging)
             .then(Pinned::to_last)
             .transpose()
             .map_err(|error| failed(format!("pinning to a CPU: {error}")))?;
-        let mut command = self.command().map_err(|error| failed(error.to_string()))?;
-        if let Some(cgroup) = cgroup {
-            command = within(&cgroup.join("cgroup.procs"), &command);
-        }
-        command.stdin(Stdio::null());
-        let output = command.output().map_err(|error| {
-            failed(if error.kind() == ErrorKind::NotFound {
-                "no perf on this machine; install it (Debian: linux-perf) or choose other loads with --load".to_owned()
-            } else {
-                error.to_string()
-            })
-        })?;
+        let command = self.command().map_err(|error| failed(error.to_string()))?;
+        let mut command = within(&cgroup.join("cgroup.procs"), &command);
+        let output = command
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| failed(format!("starting sh: {error}")))?;
+        // The load may have had the same signal.
+        super::go_on()?;
         match String::from_utf8_lossy(&output.stdout).trim().parse() {
             Ok(seconds) if output.status.success() && seconds > 0.0 => Ok(seconds),
+            // What a shell says when there is no such command.
+            _ if output.status.code() == Some(127) => Err(failed(
+                "no perf on this machine; install it (Debian: linux-perf) or choose other loads with --load".to_owned(),
+            )),
             _ => {
                 let said = String::from_utf8_lossy(&output.stderr);
                 let said = said.lines().next().unwrap_or("no time printed");

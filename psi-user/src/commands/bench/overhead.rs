@@ -1,12 +1,15 @@
 //! `psitrace bench overhead`: what it costs to be attached, and what of that each option saves.
+//!
+//! The loads run three cgroups deep, as in the series that sped the kernel's PSI up.
 
-use std::{fmt::Write as _, process::ExitCode};
+use std::{fmt::Write as _, path::Path, process::ExitCode};
 
 use serde::Serialize;
 
 use super::{
     loads::Load,
     machine::Machine,
+    nested::Nested,
     pairs::{Pairs, Summary, median},
     subject::{Subject, loaded_at_switches, require_detached},
 };
@@ -14,6 +17,9 @@ use crate::{
     cli::BenchOverheadArgs,
     commands::{Failure, print},
 };
+
+/// How deep the loads run: /user.slice/user-0.slice/session-4.scope in the series.
+const LEVELS: usize = 3;
 
 const SUBJECTS: [Subject; 7] = [
     Subject::Detached,
@@ -67,9 +73,10 @@ pub(super) fn run(args: &BenchOverheadArgs) -> Result<ExitCode, Failure> {
     } else {
         args.load.clone()
     };
+    let nested = Nested::make(LEVELS)?;
     let mut rows = Vec::new();
     for load in loads {
-        rows.push(row(load, args.pairs)?);
+        rows.push(row(load, nested.at(LEVELS), args.pairs)?);
     }
     let report = Report {
         schema: "psitrace-bench-overhead/1",
@@ -86,18 +93,18 @@ pub(super) fn run(args: &BenchOverheadArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(load: Load, pairs: u32) -> Result<Row, Failure> {
+fn row(load: Load, cgroup: &Path, pairs: u32) -> Result<Row, Failure> {
     let mut ratios: [Pairs; SUBJECTS.len()] = Default::default();
     let mut detached = Vec::new();
     // The first run finds cold caches.
-    load.time(None)?;
-    let mut before = load.time(None)?;
+    load.time(cgroup)?;
+    let mut before = load.time(cgroup)?;
     for _ in 0..pairs {
         for (subject, ratios) in SUBJECTS.iter().zip(&mut ratios) {
             let attached = subject.attach()?;
-            let with = load.time(None)?;
+            let with = load.time(cgroup)?;
             drop(attached);
-            let after = load.time(None)?;
+            let after = load.time(cgroup)?;
             ratios.push(before, with, after);
             detached.push(after);
             before = after;

@@ -73,6 +73,7 @@ impl Tracer {
                 .read_line(&mut line)
                 .map_err(|error| failed(error.to_string()))?;
         }
+        super::go_on()?;
         if line.is_empty() {
             return Err(failed("did not start".to_owned()));
         }
