@@ -4,7 +4,6 @@
 //! their own (`input`).
 
 mod acts;
-mod clock;
 mod columns;
 mod detail;
 mod escape;
@@ -36,6 +35,8 @@ mod watch;
 
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
+
 pub use self::{
     columns::{SortKey, Window},
     inspect::{Inspection, Task, Tasks, inspect},
@@ -51,7 +52,7 @@ pub const MIN_INTERVAL: Duration = Duration::from_millis(100);
 pub const MAX_INTERVAL: Duration = Duration::from_mins(1);
 
 /// How the view starts; keys change all of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Time between two refreshes, or two frames of a recording that is played; brought into [`MIN_INTERVAL`] to
     /// [`MAX_INTERVAL`].
@@ -62,6 +63,8 @@ pub struct Options {
     pub sort: SortKey,
     /// Time that the figures cover.
     pub window: Window,
+    /// Where the reader is: times are shown and read as they are there.
+    pub zone: TimeZone,
 }
 
 impl Default for Options {
@@ -71,6 +74,7 @@ impl Default for Options {
             tree: false,
             sort: SortKey::CpuSome,
             window: Window::Avg10,
+            zone: TimeZone::UTC,
         }
     }
 }
