@@ -112,7 +112,9 @@ impl State {
             }
             Action::Lines => {
                 self.lines = self.lines.next();
-                if !self.lines.has(self.sort) {
+                if let SortKey::Stall(stall) = self.sort
+                    && !self.lines.has(stall)
+                {
                     self.sort_by(self.sort.other_line());
                 }
             }

@@ -48,7 +48,7 @@ pub(super) fn status(state: &State, columns: usize) -> Line<'static> {
         Some(_) => parts.push(plain(2, format!("playing, every {}", seconds(state.interval)))),
         None => parts.push(plain(7, format!("every {}", seconds(state.interval)))),
     }
-    parts.push((0, Span::styled(state.window.name(), Palette::title())));
+    parts.push((0, Span::styled(state.window.title(), Palette::title())));
     let order = if state.reversed { "reversed " } else { "" };
     parts.push(plain(2, format!("sort {order}{}", state.sort.title())));
     if state.tree {

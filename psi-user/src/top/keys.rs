@@ -3,6 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::{columns::SortKey, player::Travel};
+use crate::fields::Stall;
 
 const MINUTE_NS: i64 = 60_000_000_000;
 
@@ -114,10 +115,10 @@ const fn plain(code: KeyCode) -> Option<Action> {
         KeyCode::Char('f') => Action::Lines,
         KeyCode::Char('s' | '>') => Action::SortNext,
         KeyCode::Char('S' | '<') => Action::SortPrevious,
-        KeyCode::Char('C') => Action::SortBy(SortKey::CpuSome),
-        KeyCode::Char('M') => Action::SortBy(SortKey::MemorySome),
-        KeyCode::Char('D') => Action::SortBy(SortKey::IoSome),
-        KeyCode::Char('I') => Action::SortBy(SortKey::IrqFull),
+        KeyCode::Char('C') => Action::SortBy(SortKey::Stall(Stall::CPU_SOME)),
+        KeyCode::Char('M') => Action::SortBy(SortKey::Stall(Stall::MEMORY_SOME)),
+        KeyCode::Char('D') => Action::SortBy(SortKey::Stall(Stall::IO_SOME)),
+        KeyCode::Char('I') => Action::SortBy(SortKey::Stall(Stall::IRQ_FULL)),
         KeyCode::Char('N') => Action::SortBy(SortKey::Cgroup),
         KeyCode::Char('r') => Action::Reverse,
         KeyCode::Char('t') => Action::Tree,

@@ -46,6 +46,8 @@ pub use self::{
     view::View,
 };
 
+use crate::fields::Stall;
+
 /// Shortest time between two refreshes.
 pub const MIN_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest time between two refreshes.
@@ -72,8 +74,8 @@ impl Default for Options {
         Self {
             interval: Duration::from_secs(1),
             tree: false,
-            sort: SortKey::CpuSome,
-            window: Window::Avg10,
+            sort: SortKey::Stall(Stall::CPU_SOME),
+            window: Window::AVG10,
             zone: TimeZone::UTC,
         }
     }

@@ -122,6 +122,7 @@ fn until(history: &dyn History, time_ns: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fields::Stall;
     use crate::top::{
         columns::{SortKey, Window},
         fixture::{Recording, cgroup, snapshot},
@@ -139,7 +140,7 @@ mod tests {
     }
 
     fn figure(snapshot: &Snapshot) -> Option<f64> {
-        SortKey::CpuSome.figure(&snapshot.cgroups[0], Window::Avg10)
+        SortKey::Stall(Stall::CPU_SOME).figure(&snapshot.cgroups[0], Window::AVG10)
     }
 
     #[track_caller]

@@ -290,9 +290,10 @@ mod tests {
     use super::*;
 
     use crate::{
+        fields::Stall,
         model::Snapshot,
         top::{
-            Inspection, SortKey,
+            Inspection,
             fixture::{Recording, cgroup, snapshot},
         },
     };
@@ -318,12 +319,7 @@ mod tests {
     fn known(shown: &Shown<'_>) -> usize {
         let state = &shown.view.state;
         let now_ns = state.snapshot().map_or(0, |snapshot| snapshot.time_ns);
-        state
-            .trails
-            .points(2, SortKey::CpuSome, now_ns)
-            .iter()
-            .flatten()
-            .count()
+        state.trails.points(2, Stall::CPU_SOME, now_ns).iter().flatten().count()
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::{
     style::Palette,
     table::Table,
 };
-use crate::model::Snapshot;
+use crate::{fields::Stall, model::Snapshot};
 
 /// Below this, a table is of no use.
 const MIN_COLUMNS: u16 = 20;
@@ -92,8 +92,8 @@ impl View {
     pub(super) fn watched(&self) -> impl Fn(&Snapshot) -> Option<f64> + use<> {
         let path = self.state.selected().map(|(_, cgroup)| cgroup.path.clone());
         let key = match self.state.sort {
-            SortKey::Cgroup => SortKey::CpuSome,
-            key => key,
+            SortKey::Cgroup => SortKey::Stall(Stall::CPU_SOME),
+            key @ SortKey::Stall(_) => key,
         };
         let window = self.state.window;
         move |snapshot| match &path {
@@ -225,11 +225,11 @@ fn tiny(buffer: &mut Buffer, state: &State, palette: Palette) {
         lines.top(&Line::styled("collecting…", Palette::calm()));
         return;
     };
-    for key in [SortKey::CpuSome, SortKey::MemorySome, SortKey::IoSome, SortKey::IrqFull] {
-        let figure = key.figure(root, state.window);
+    for stall in [Stall::CPU_SOME, Stall::MEMORY_SOME, Stall::IO_SOME, Stall::IRQ_FULL] {
+        let figure = state.window.of(stall).of(root);
         let text = figure.map_or_else(|| "-".to_owned(), |percent| format!("{percent:.2}"));
         let style = figure.map_or(Palette::calm(), |percent| palette.figure(percent));
-        lines.top(&Line::styled(format!("{:3} {text:>6}", key.resource()), style));
+        lines.top(&Line::styled(format!("{:3} {text:>6}", stall.resource.title()), style));
     }
 }
 
