@@ -55,6 +55,7 @@ impl State {
             }
             Some(Action::Quit) => return Asked::Quit,
             Some(Action::Travel(travel)) => return Asked::Travel(travel),
+            Some(Action::Spike { forward }) => return Asked::Spike { forward },
             Some(Action::Mouse) => {
                 self.mouse = !self.mouse;
                 let what = if self.mouse {

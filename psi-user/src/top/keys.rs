@@ -47,6 +47,9 @@ pub(super) enum Action {
     /// To a time in a recording.
     Jump,
     Travel(Travel),
+    Spike {
+        forward: bool,
+    },
 }
 
 /// The keys, for the reader.
@@ -152,8 +155,8 @@ const fn travel(code: KeyCode) -> Option<Action> {
         KeyCode::PageUp => Action::Travel(Travel::Span(-MINUTE_NS)),
         KeyCode::PageDown => Action::Travel(Travel::Span(MINUTE_NS)),
         KeyCode::Char('g') => Action::Jump,
-        KeyCode::Char('n') => Action::Travel(Travel::Spike { forward: true }),
-        KeyCode::Char('N') => Action::Travel(Travel::Spike { forward: false }),
+        KeyCode::Char('n') => Action::Spike { forward: true },
+        KeyCode::Char('N') => Action::Spike { forward: false },
         _ => return None,
     })
 }

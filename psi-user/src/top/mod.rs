@@ -21,6 +21,7 @@ mod pane;
 mod player;
 mod prompt;
 mod run;
+mod search;
 mod signals;
 mod source;
 mod state;

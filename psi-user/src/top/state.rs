@@ -34,6 +34,11 @@ pub(super) enum Asked {
     /// Whether the mouse is the view's, not the terminal's.
     Mouse(bool),
     Travel(Travel),
+    /// Where the figure that is sorted by gets high next, or did before.
+    Spike {
+        /// The next one.
+        forward: bool,
+    },
 }
 
 /// The state of the view.

@@ -5,16 +5,16 @@ use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 
 use super::{
     Options,
-    columns::{SortKey, Window},
+    columns::SortKey,
     detail, glyph, header,
     inspect::Inspection,
     keys::{HELP, REPLAY_HELP},
     player::Place,
     state::{Asked, Hits, State},
-    style::Palette,
+    style::{HIGH, Palette},
     table::Table,
 };
-use crate::{fields::Stall, model::Snapshot};
+use crate::{fields::Stall, model::Snapshot, record::Spikes};
 
 /// Below this, a table is of no use.
 const MIN_COLUMNS: u16 = 20;
@@ -89,19 +89,16 @@ impl View {
     }
 
     /// What spikes are looked for in: the figure that is sorted by, of the selected cgroup or of any.
-    pub(super) fn watched(&self) -> impl Fn(&Snapshot) -> Option<f64> + use<> {
-        let path = self.state.selected().map(|(_, cgroup)| cgroup.path.clone());
-        let key = match self.state.sort {
-            SortKey::Cgroup => SortKey::Stall(Stall::CPU_SOME),
-            key @ SortKey::Stall(_) => key,
+    pub(super) fn spikes(&self) -> Spikes {
+        let State { sort, window, .. } = &self.state;
+        let stall = match sort {
+            SortKey::Cgroup => Stall::CPU_SOME,
+            SortKey::Stall(stall) => *stall,
         };
-        let window = self.state.window;
-        move |snapshot| match &path {
-            Some(path) => {
-                let cgroup = snapshot.cgroups.iter().find(|cgroup| cgroup.path == *path)?;
-                key.figure(cgroup, window)
-            }
-            None => highest(snapshot, key, window),
+        Spikes {
+            cgroup: self.state.selected().map(|(_, cgroup)| cgroup.path.clone()),
+            figure: window.of(stall),
+            threshold: Some(HIGH),
         }
     }
 
@@ -113,11 +110,6 @@ impl View {
             glyph::to_ascii(buffer);
         }
     }
-}
-
-fn highest(snapshot: &Snapshot, key: SortKey, window: Window) -> Option<f64> {
-    let figures = snapshot.cgroups.iter().filter_map(|cgroup| key.figure(cgroup, window));
-    figures.reduce(f64::max)
 }
 
 fn draw(buffer: &mut Buffer, state: &mut State, palette: Palette) {
