@@ -6,6 +6,7 @@ use std::{path::PathBuf, process::ExitCode, str::FromStr as _, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use psi_user::{
+    fields::Stall,
     load::Options,
     top::{SortKey, Window},
     track::Filter,
@@ -241,10 +242,10 @@ pub(crate) struct TopArgs {
     #[arg(long)]
     pub(crate) flat: bool,
     /// Sort by this column
-    #[arg(long, value_enum, default_value_t = SortKey::CpuSome, value_name = "COLUMN")]
+    #[arg(long, value_enum, default_value_t = SortKey::Stall(Stall::CPU_SOME), value_name = "COLUMN")]
     pub(crate) sort: SortKey,
     /// Time that the figures cover
-    #[arg(long, value_enum, default_value_t = Window::Avg10)]
+    #[arg(long, value_enum, default_value_t = Window::AVG10)]
     pub(crate) average: Window,
     /// Show this recording of `psitrace record`; needs no root
     #[arg(long, value_name = "FILE")]

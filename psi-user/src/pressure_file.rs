@@ -5,8 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Resources that the kernel may have a file for.
-pub const RESOURCES: [&str; 4] = ["cpu", "memory", "io", "irq"];
+use crate::fields::{Kind, Resource};
 
 /// `total` of both lines of a pressure file, us.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +25,26 @@ pub struct Lines {
     pub full: Option<Line>,
 }
 
+impl Totals {
+    /// One line's.
+    pub const fn of(self, kind: Kind) -> Option<u64> {
+        match kind {
+            Kind::Some => self.some_us,
+            Kind::Full => self.full_us,
+        }
+    }
+}
+
+impl Lines {
+    /// One line.
+    pub const fn of(self, kind: Kind) -> Option<Line> {
+        match kind {
+            Kind::Some => self.some,
+            Kind::Full => self.full,
+        }
+    }
+}
+
 /// A line of a pressure file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Line {
@@ -40,7 +59,8 @@ pub struct Line {
 }
 
 /// A cgroup's pressure file: in /proc for the root, which has none of its own.
-pub fn path(cgroup_directory: &Path, is_root: bool, resource: &str) -> PathBuf {
+pub fn path(cgroup_directory: &Path, is_root: bool, resource: Resource) -> PathBuf {
+    let resource = resource.name();
     if is_root {
         PathBuf::from("/proc/pressure").join(resource)
     } else {
@@ -78,8 +98,10 @@ pub fn read_lines(path: &Path) -> io::Result<Option<Lines>> {
 }
 
 fn parse(text: &str) -> Lines {
-    let line = |kind: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(kind))?;
+    let line = |kind: Kind| {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(kind.name())?.strip_prefix(' '))?;
         let field = |name: &str| line.split_whitespace().find_map(|field| field.strip_prefix(name));
         let average = |name| field(name)?.parse().ok();
         Some(Line {
@@ -90,8 +112,8 @@ fn parse(text: &str) -> Lines {
         })
     };
     Lines {
-        some: line("some "),
-        full: line("full "),
+        some: line(Kind::Some),
+        full: line(Kind::Full),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Times as people type them: `2026-01-02T03:04:05Z`, `14:20`, `-10m`.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{fmt, ops::RangeInclusive, str::FromStr, time::Duration};
 
 use jiff::{
     Timestamp, ZonedDateTime,
@@ -17,20 +17,25 @@ pub enum When {
     Local(DateTime),
     /// A time of day, local.
     Clock(Time),
-    /// So long before the end.
-    BeforeEnd(Duration),
+    /// So long before the end, or before what is shown.
+    Before(Duration),
+    /// So long after what is shown.
+    After(Duration),
 }
 
 /// What a time looks like.
 pub const EXPECTED: &str =
     "expected a time such as 2026-01-02T03:04:05Z, \"2026-01-02 03:04\", 14:20, 14:20:30, or -10m before the end";
 
+/// The same where a frame is shown, short enough for one line with what was typed.
+pub const EXPECTED_NEAR: &str = "expected 14:20, 14:20:30, 2026-01-02 14:20, 2026-01-02T03:04:05Z, -10m or +30s";
+
 impl FromStr for When {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Some(ago) = text.strip_prefix('-') {
-            return duration(ago).map(Self::BeforeEnd).map_err(|_| EXPECTED);
+            return duration(ago).map(Self::Before).map_err(|_| EXPECTED);
         }
         let is_clock = text.len() <= "00:00:00".len() && text.as_bytes().get(2) == Some(&b':');
         if is_clock {
@@ -46,6 +51,34 @@ impl FromStr for When {
 }
 
 impl When {
+    /// A time as it is typed where a frame is shown: as [`FromStr`], and `+30s`.
+    ///
+    /// # Errors
+    /// When it is no time: [`EXPECTED_NEAR`].
+    pub fn parse_near(text: &str) -> Result<Self, &'static str> {
+        match text.strip_prefix('+') {
+            Some(later) => duration(later).map(Self::After).map_err(|_| EXPECTED_NEAR),
+            None => text.parse().map_err(|_| EXPECTED_NEAR),
+        }
+    }
+
+    /// Which instant it is, ns since 1970, for someone who looks at `now_ns` of a recording that covers `span_ns`:
+    /// durations count from `now_ns`. A time of day is the one in the recording that is nearest to it; if there is
+    /// none, that of the same day.
+    ///
+    /// None if there is no such instant.
+    pub fn resolve_near(self, now_ns: u64, span_ns: RangeInclusive<u64>, zone: &TimeZone) -> Option<u64> {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let Self::Clock(time) = self else {
+            return self.resolve(now_ns, None, zone);
+        };
+        let days = on_near_days(time, now_ns, zone)?;
+        // Whole seconds are typed, so the first frame's second is within.
+        let is_within = |at: &u64| at.saturating_add(SECOND_NS) > *span_ns.start() && at <= span_ns.end();
+        let found = days.into_iter().flatten().filter(is_within);
+        found.min_by_key(|at| at.abs_diff(now_ns)).or(days[1])
+    }
+
     /// Which instant it is, ns since 1970; `end_ns` is the recording's end.
     ///
     /// A time of day is the last such before the end; or, with `after_ns`, the first from then on: 23:50 and 00:10 are
@@ -53,18 +86,15 @@ impl When {
     ///
     /// None if there is no such instant.
     pub fn resolve(self, end_ns: u64, after_ns: Option<u64>, zone: &TimeZone) -> Option<u64> {
-        let nanoseconds = |instant: Timestamp| u64::try_from(instant.as_nanosecond()).ok();
         match self {
             Self::Instant(instant) => nanoseconds(instant),
             Self::Local(time) => nanoseconds(zone.to_timestamp(time).ok()?),
-            Self::BeforeEnd(ago) => end_ns.checked_sub(u64::try_from(ago.as_nanos()).ok()?),
+            Self::Before(ago) => end_ns.checked_sub(u64::try_from(ago.as_nanos()).ok()?),
+            Self::After(later) => end_ns.checked_add(u64::try_from(later.as_nanos()).ok()?),
             Self::Clock(time) => {
-                let near = Timestamp::from_nanosecond(after_ns.unwrap_or(end_ns).into()).ok()?;
-                let day = zone.to_datetime(near).date();
-                // Days differ in length; the day before, this one and the next are enough.
-                let mut found = [day.yesterday().ok()?, day, day.tomorrow().ok()?]
+                let mut found = on_near_days(time, after_ns.unwrap_or(end_ns), zone)?
                     .into_iter()
-                    .filter_map(|day| nanoseconds(zone.to_timestamp(day.to_datetime(time)).ok()?));
+                    .flatten();
                 match after_ns {
                     Some(after_ns) => found.find(|&at| at >= after_ns),
                     None => found.rfind(|&at| at <= end_ns),
@@ -74,12 +104,31 @@ impl When {
     }
 }
 
+/// A time of day on the day before that of `near_ns`, on that day, and on the next: days differ in length.
+fn on_near_days(time: Time, near_ns: u64, zone: &TimeZone) -> Option<[Option<u64>; 3]> {
+    let near = Timestamp::from_nanosecond(near_ns.into()).ok()?;
+    let day = zone.to_datetime(near).date();
+    let days = [day.yesterday().ok()?, day, day.tomorrow().ok()?];
+    Some(days.map(|day| nanoseconds(zone.to_timestamp(day.to_datetime(time)).ok()?)))
+}
+
+fn nanoseconds(instant: Timestamp) -> Option<u64> {
+    u64::try_from(instant.as_nanosecond()).ok()
+}
+
 /// An instant, ns since 1970, for people: local, with its offset from UTC.
 pub fn local(time_ns: u64, zone: &TimeZone) -> impl fmt::Display + use<> {
+    zoned(time_ns, zone).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+}
+
+/// Its time of day alone, with the zone's short name.
+pub fn time_of_day(time_ns: u64, zone: &TimeZone) -> impl fmt::Display + use<> {
+    zoned(time_ns, zone).strftime("%H:%M:%S %Z").to_string()
+}
+
+fn zoned(time_ns: u64, zone: &TimeZone) -> ZonedDateTime {
     let instant = Timestamp::from_nanosecond(time_ns.into()).unwrap_or_default();
     ZonedDateTime::new(instant, zone.clone())
-        .strftime("%Y-%m-%dT%H:%M:%S%:z")
-        .to_string()
 }
 
 /// A duration: a number (fractions allowed) and `ms`, `s`, `m` or `h`.
@@ -146,6 +195,51 @@ mod tests {
         assert_eq!(resolve("00:10", begin), Some(at("2026-01-02T22:10:00Z")));
         assert_eq!(resolve("01:00", begin), Some(at("2026-01-02T23:00:00Z")));
         assert_eq!(local(end, &zone).to_string(), "2026-01-03T00:30:00+02:00");
+        assert_eq!(time_of_day(end, &zone).to_string(), "00:30:00 +02");
+        assert_eq!(time_of_day(end, &TimeZone::UTC).to_string(), "22:30:00 UTC");
+        // Where nobody knows the zone.
+        assert_eq!(time_of_day(end, &TimeZone::unknown()).to_string(), "22:30:00 UTC");
+    }
+
+    #[test]
+    fn a_time_of_day_is_the_nearest_in_the_recording() {
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        let now = at("2026-01-02T03:04:05+02:00");
+        let span = at("2026-01-01T07:04:05+02:00")..=at("2026-01-02T05:04:05+02:00");
+        for (text, expected) in [
+            ("04:00", "2026-01-02T04:00:00+02:00"),
+            ("02:00:01", "2026-01-02T02:00:01+02:00"),
+            ("09:30", "2026-01-01T09:30:00+02:00"),
+            // In no part of it.
+            ("06:00", "2026-01-02T06:00:00+02:00"),
+            ("2026-01-01 09:30", "2026-01-01T09:30:00+02:00"),
+            ("2026-01-01T09:30:00Z", "2026-01-01T09:30:00Z"),
+            ("-10m", "2026-01-02T02:54:05+02:00"),
+            ("+1.5h", "2026-01-02T04:34:05+02:00"),
+        ] {
+            let when = When::parse_near(text).unwrap_or_else(|_| panic!("{text}"));
+            assert_eq!(
+                when.resolve_near(now, span.clone(), &zone),
+                Some(at(expected)),
+                "{text}"
+            );
+        }
+        for bad in [
+            "",
+            "+",
+            "+5",
+            "+m",
+            "-",
+            "24:00",
+            "1:60",
+            "1:2:3:4",
+            "12:3x",
+            "2026-01-01",
+        ] {
+            assert_eq!(When::parse_near(bad), Err(EXPECTED_NEAR), "{bad:?}");
+        }
+        // `dump` has no frame that is shown.
+        assert!("+30s".parse::<When>().is_err());
     }
 
     #[test]

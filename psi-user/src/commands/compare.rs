@@ -1,16 +1,17 @@
 //! `psitrace compare`: this tracer's totals beside the kernel's own.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{HashMap, HashSet},
     path::{Path, PathBuf},
     process::ExitCode,
     time::{Duration, Instant},
 };
 
 use psi_user::{
+    fields::{Figure, Kind, Measure, Resource, Stall},
     load::Options,
     model::{CgroupPressure, Quality, Snapshot},
-    pressure_file::{self, RESOURCES, Totals},
+    pressure_file::{self, Totals},
     tracer::Tracer,
 };
 use serde::Serialize;
@@ -53,24 +54,22 @@ struct Comparison {
 /// the CPUs is uneven. Each read of a kernel file closes the kernel's window; so both are sampled together.
 const CO_SAMPLING: Duration = Duration::from_millis(250);
 
-type Key = (&'static str, &'static str);
-
 /// A cgroup to compare.
 struct Target {
     path: String,
     /// The kernel's files, by resource.
-    files: Vec<(&'static str, PathBuf)>,
+    files: Vec<(Resource, PathBuf)>,
 }
 
 /// The kernel's totals of one cgroup, us, and when each was read.
-type KernelTotals = BTreeMap<Key, (u64, Instant)>;
+type KernelTotals = HashMap<Stall, (u64, Instant)>;
 
 /// Both sides of one cgroup at one instant.
 struct Sides {
     /// The cgroup's id.
     id: u64,
     kernel: KernelTotals,
-    ours: BTreeMap<Key, f64>,
+    ours: HashMap<Stall, f64>,
 }
 
 /// Both sides of all cgroups at one instant.
@@ -145,13 +144,13 @@ impl Target {
         let directory = tracer.hierarchy().directory(&path);
         let file = |resource| pressure_file::path(&directory, path == "/", resource);
         let mut target = Self {
-            files: RESOURCES.map(|resource| (resource, file(resource))).to_vec(),
+            files: Resource::ALL.map(|resource| (resource, file(resource))).to_vec(),
             path,
         };
         let kept = target.kernel_totals()?;
         target
             .files
-            .retain(|(resource, _)| kept.keys().any(|key| key.0 == *resource));
+            .retain(|(resource, _)| kept.keys().any(|stall| stall.resource == *resource));
         if target.files.is_empty() {
             return Err(Failure::Cannot(format!(
                 "the kernel keeps no PSI for {}: built without it, off at boot (psi=1 turns it on), or off for this \
@@ -169,12 +168,13 @@ impl Target {
     }
 
     fn kernel_totals(&self) -> Result<KernelTotals, Failure> {
-        let mut totals = BTreeMap::new();
+        let mut totals = HashMap::new();
         for (resource, file) in &self.files {
             let Some(found) = read(file)? else { continue };
             let now = Instant::now();
-            totals.extend(found.some_us.map(|us| ((*resource, "some"), (us, now))));
-            totals.extend(found.full_us.map(|us| ((*resource, "full"), (us, now))));
+            let resource = *resource;
+            let lines = [Kind::Some, Kind::Full].map(|kind| (Stall { resource, kind }, found.of(kind)));
+            totals.extend(lines.into_iter().filter_map(|(stall, us)| Some((stall, (us?, now)))));
         }
         Ok(totals)
     }
@@ -210,22 +210,10 @@ fn sample(tracer: &mut Tracer, targets: &[Target]) -> Result<Sample, Failure> {
     })
 }
 
-fn totals(cgroup: &CgroupPressure) -> BTreeMap<Key, f64> {
-    let us = |ns: u64| ns as f64 / 1000.0;
-    let mut totals = BTreeMap::new();
-    let resources = [
-        ("cpu", Some(cgroup.cpu)),
-        ("memory", cgroup.memory),
-        ("io", Some(cgroup.io)),
-    ];
-    for (resource, figures) in resources {
-        if let Some(figures) = figures {
-            totals.insert((resource, "some"), us(figures.some.total_ns));
-            totals.insert((resource, "full"), us(figures.full.total_ns));
-        }
-    }
-    totals.extend(cgroup.irq.map(|irq| (("irq", "full"), us(irq.full.total_ns))));
-    totals
+fn totals(cgroup: &CgroupPressure) -> HashMap<Stall, f64> {
+    let measure = Measure::Total;
+    let total = |stall| Some((stall, Figure { stall, measure }.of(cgroup)?));
+    Stall::ALL.into_iter().filter_map(total).collect()
 }
 
 fn compare(targets: &[Target], before: &Sample, after: Sample) -> Result<Comparison, Failure> {
@@ -249,23 +237,20 @@ fn compare(targets: &[Target], before: &Sample, after: Sample) -> Result<Compari
     })
 }
 
-/// A row for each resource and kind that both sides have.
+/// A row for each stall that both sides have.
 fn compare_sides(path: &str, before: &Sides, after: &Sides, interval_ns: u64) -> Vec<Row> {
-    let keys = RESOURCES
-        .into_iter()
-        .flat_map(|resource| ["some", "full"].map(|kind| (resource, kind)));
-    let row = |key: Key| {
-        let (kernel_before_us, kernel_from) = *before.kernel.get(&key)?;
-        let (kernel_total_us, kernel_to) = *after.kernel.get(&key)?;
-        let psitrace_total_us = *after.ours.get(&key)?;
+    let row = |stall: Stall| {
+        let (kernel_before_us, kernel_from) = *before.kernel.get(&stall)?;
+        let (kernel_total_us, kernel_to) = *after.kernel.get(&stall)?;
+        let psitrace_total_us = *after.ours.get(&stall)?;
         let kernel_us = kernel_total_us.saturating_sub(kernel_before_us);
-        let psitrace_us = psitrace_total_us - before.ours.get(&key)?;
+        let psitrace_us = psitrace_total_us - before.ours.get(&stall)?;
         let difference_us = psitrace_us - kernel_us as f64;
         let kernel_interval = kernel_to - kernel_from;
         Some(Row {
             cgroup: path.to_owned(),
-            resource: key.0,
-            kind: key.1,
+            resource: stall.resource.name(),
+            kind: stall.kind.name(),
             kernel_total_us,
             psitrace_total_us,
             kernel_us,
@@ -275,7 +260,7 @@ fn compare_sides(path: &str, before: &Sides, after: &Sides, interval_ns: u64) ->
             skew_us: (interval_ns as f64 - kernel_interval.as_nanos() as f64) / 1000.0,
         })
     };
-    keys.filter_map(row).collect()
+    Stall::ALL.into_iter().filter_map(row).collect()
 }
 
 fn table(comparison: &Comparison, woken: Woken) -> String {

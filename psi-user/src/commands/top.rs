@@ -7,6 +7,7 @@ use std::{
     process::ExitCode,
 };
 
+use jiff::tz::TimeZone;
 use psi_user::{
     model::Snapshot,
     record::Replay,
@@ -57,6 +58,7 @@ pub(crate) fn run(tracing: &Tracing, args: &TopArgs) -> Result<ExitCode, Failure
         tree: !args.flat,
         sort: args.sort,
         window: args.average,
+        zone: TimeZone::system(),
     };
     if let Some(recording) = &args.replay {
         return replay(recording, options);

@@ -16,6 +16,9 @@ pub enum Resource {
 }
 
 impl Resource {
+    /// All there are, in the order of all outputs.
+    pub const ALL: [Self; 4] = [Self::Cpu, Self::Memory, Self::Io, Self::Irq];
+
     /// The name in all outputs.
     pub const fn name(self) -> &'static str {
         match self {
@@ -64,19 +67,64 @@ pub struct Stall {
 }
 
 impl Stall {
+    /// Some tasks wait for a CPU.
+    pub const CPU_SOME: Self = Self::new(Resource::Cpu, Kind::Some);
+    /// All do.
+    pub const CPU_FULL: Self = Self::new(Resource::Cpu, Kind::Full);
+    /// Some tasks wait for memory.
+    pub const MEMORY_SOME: Self = Self::new(Resource::Memory, Kind::Some);
+    /// All do.
+    pub const MEMORY_FULL: Self = Self::new(Resource::Memory, Kind::Full);
+    /// Some tasks wait for block IO.
+    pub const IO_SOME: Self = Self::new(Resource::Io, Kind::Some);
+    /// All do.
+    pub const IO_FULL: Self = Self::new(Resource::Io, Kind::Full);
+    /// All tasks are interrupted.
+    pub const IRQ_FULL: Self = Self::new(Resource::Irq, Kind::Full);
+
     /// All there are, in the order of all outputs. `irq` has only `full`.
     pub const ALL: [Self; 7] = [
-        Self::new(Resource::Cpu, Kind::Some),
-        Self::new(Resource::Cpu, Kind::Full),
-        Self::new(Resource::Memory, Kind::Some),
-        Self::new(Resource::Memory, Kind::Full),
-        Self::new(Resource::Io, Kind::Some),
-        Self::new(Resource::Io, Kind::Full),
-        Self::new(Resource::Irq, Kind::Full),
+        Self::CPU_SOME,
+        Self::CPU_FULL,
+        Self::MEMORY_SOME,
+        Self::MEMORY_FULL,
+        Self::IO_SOME,
+        Self::IO_FULL,
+        Self::IRQ_FULL,
     ];
 
     const fn new(resource: Resource, kind: Kind) -> Self {
         Self { resource, kind }
+    }
+
+    /// A title for people: `mem some`.
+    pub fn title(self) -> String {
+        format!("{} {}", self.resource.title(), self.kind.name())
+    }
+
+    /// What it means, in a few words.
+    pub const fn meaning(self) -> &'static str {
+        match (self.resource, self.kind) {
+            (Resource::Cpu, Kind::Some) => "Some tasks waited for a CPU",
+            (Resource::Cpu, Kind::Full) => "All tasks waited for a CPU",
+            (Resource::Memory, Kind::Some) => "Some tasks waited for memory",
+            (Resource::Memory, Kind::Full) => "All tasks waited for memory",
+            (Resource::Io, Kind::Some) => "Some tasks waited for block IO",
+            (Resource::Io, Kind::Full) => "All tasks waited for block IO",
+            (Resource::Irq, Kind::Some) => "Some tasks were interrupted",
+            (Resource::Irq, Kind::Full) => "All tasks were interrupted",
+        }
+    }
+
+    /// Its place in [`Self::ALL`]; none for `irq.some`.
+    pub fn place(self) -> Option<usize> {
+        Self::ALL.iter().position(|stall| *stall == self)
+    }
+
+    /// The same resource's other kind, if it has two.
+    pub fn other_kind(self) -> Option<Self> {
+        let is_other = |other: &Self| other.resource == self.resource && other.kind != self.kind;
+        Self::ALL.into_iter().find(is_other)
     }
 
     /// Its figures of a cgroup; none where it is not measured.
@@ -124,6 +172,17 @@ impl Measure {
             Self::Avg300 => "avg300",
             Self::Total => "total_us",
             Self::Last => "last",
+        }
+    }
+
+    /// What it means, in a few words.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Avg10 => "Running average over 10 s",
+            Self::Avg60 => "Running average over 60 s",
+            Self::Avg300 => "Running average over 300 s",
+            Self::Total => "Stall time since the tracer came",
+            Self::Last => "The last interval",
         }
     }
 

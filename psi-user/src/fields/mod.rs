@@ -102,9 +102,7 @@ impl Field {
             Self::Flush(n) => format!("flush {}", Flush::NAMES[n].replace(['_', '.'], " ")).into(),
             Self::Path => "cgroup".into(),
             Self::Schema | Self::Id | Self::Level => self.name(),
-            Self::Figure(Figure { stall, measure }) => {
-                format!("{} {} {}", stall.resource.title(), stall.kind.name(), measure.title()).into()
-            }
+            Self::Figure(Figure { stall, measure }) => format!("{} {}", stall.title(), measure.title()).into(),
         }
     }
 

@@ -9,6 +9,7 @@ mod frame;
 mod recorder;
 mod replay;
 mod segment;
+mod spike;
 mod varint;
 
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ pub use self::{
     error::{Damage, Error},
     recorder::Recorder,
     replay::Replay,
+    spike::Spikes,
 };
 
 /// The version of the format that is written; all up to it are read.

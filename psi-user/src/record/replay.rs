@@ -4,6 +4,7 @@ use std::{
     fmt,
     fs::File,
     io::{self, Cursor},
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -13,11 +14,9 @@ use super::{
     files,
     frame::FrameHeader,
     segment::{Entry, Input, read, scan},
+    spike::Spikes,
 };
-use crate::{
-    fields::{Figure, Unit},
-    model::Snapshot,
-};
+use crate::model::Snapshot;
 
 /// A recording: its frames by number, in the order in which they were written.
 ///
@@ -153,7 +152,7 @@ impl Replay {
             return Err(Error::NoFrame(frame));
         }
         // From the nearest frame that is known or builds on nothing; the first of a file always does.
-        let key = (0..=frame).rev().find(|&n| self.index[n].1.header.is_key).unwrap_or(0);
+        let key = self.run_start(frame);
         let first = match self.at.take() {
             Some(at) if (key..=frame).contains(&at) => at + 1,
             _ => key,
@@ -174,49 +173,38 @@ impl Replay {
         Ok(self.index[frame].1.header)
     }
 
-    /// The next frame after `from` with a spike of a cgroup's figure: where it rises to `threshold` or above, or,
-    /// without one, where it is at its highest: higher than one frame before, not lower than one after, and, as a
-    /// percentage, at least 1 %.
-    ///
-    /// A cgroup that is not there has no pressure.
+    /// The frame that must be decoded first to get at `frame`, the one it builds on in the end: to go backwards through
+    /// a recording, it is best read run by run.
+    pub fn run_start(&self, frame: usize) -> usize {
+        let known = ..=frame.min(self.len().saturating_sub(1));
+        let before = self.index.get(known).unwrap_or_default();
+        before.iter().rposition(|(_, entry)| entry.header.is_key).unwrap_or(0)
+    }
+
+    /// The first spike among `frames`, but for the first of these, which is what the second may rise from. What of
+    /// `frames` does not exist is left out.
     ///
     /// # Errors
     /// As of [`Self::frame`].
-    pub fn next_spike(
-        &mut self,
-        from: usize,
-        cgroup: &str,
-        figure: Figure,
-        threshold: Option<f64>,
-    ) -> Result<Option<usize>, Error> {
-        let least = match figure.measure.unit() {
-            Unit::Percent => 1.0,
-            _ => f64::MIN_POSITIVE,
-        };
-        if from >= self.len() {
-            return Ok(None);
-        }
-        let mut before = self.value(from, cgroup, figure)?;
-        let mut rising = None;
-        for frame in from + 1..self.len() {
-            let value = self.value(frame, cgroup, figure)?;
-            if let Some(threshold) = threshold {
-                if before < threshold && value >= threshold {
-                    return Ok(Some(frame));
-                }
-            } else if value > before {
-                rising = Some(frame).filter(|_| value >= least);
-            } else if value < before && rising.is_some() {
-                return Ok(rising);
-            }
-            before = value;
-        }
-        Ok(rising)
+    pub fn next_spike(&mut self, frames: Range<usize>, spikes: &Spikes) -> Result<Option<usize>, Error> {
+        let frames = frames.start..frames.end.min(self.len());
+        spikes.next(frames, |frame| self.value(frame, spikes))
     }
 
-    fn value(&mut self, frame: usize, path: &str, figure: Figure) -> Result<f64, Error> {
+    /// The last one, likewise.
+    ///
+    /// # Errors
+    /// As of [`Self::frame`].
+    pub fn last_spike(&mut self, frames: Range<usize>, spikes: &Spikes) -> Result<Option<usize>, Error> {
+        let frames = frames.start..frames.end.min(self.len());
+        spikes.last(frames, |frame| self.value(frame, spikes))
+    }
+
+    /// [`Spikes::value`] of a frame, without all the rest of its snapshot.
+    fn value(&mut self, frame: usize, spikes: &Spikes) -> Result<f64, Error> {
+        let Spikes { cgroup, figure, .. } = spikes;
         let FrameHeader { interval_ns, .. } = self.decode(frame)?;
-        let cgroup = self.decoder.cgroup(path, interval_ns);
-        Ok(cgroup.and_then(|cgroup| figure.of(&cgroup)).unwrap_or(0.0))
+        let value = self.decoder.highest(cgroup.as_deref(), *figure, interval_ns);
+        Ok(value.unwrap_or(0.0))
     }
 }

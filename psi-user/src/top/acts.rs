@@ -6,7 +6,7 @@ use crossterm::event::{Event, KeyEvent, KeyEventKind, KeyModifiers, MouseButton,
 use ratatui::layout::Position;
 
 use super::{
-    MAX_INTERVAL, MIN_INTERVAL, clock,
+    MAX_INTERVAL, MIN_INTERVAL,
     columns::SortKey,
     filter::Filter,
     keys::{Action, action},
@@ -16,6 +16,7 @@ use super::{
     prompt::{Of, Prompt, Typed},
     state::{Asked, State},
 };
+use crate::when::When;
 
 /// Rows for a turn of the wheel.
 const WHEEL: isize = 3;
@@ -54,6 +55,7 @@ impl State {
             }
             Some(Action::Quit) => return Asked::Quit,
             Some(Action::Travel(travel)) => return Asked::Travel(travel),
+            Some(Action::Spike { forward }) => return Asked::Spike { forward },
             Some(Action::Mouse) => {
                 self.mouse = !self.mouse;
                 let what = if self.mouse {
@@ -111,7 +113,9 @@ impl State {
             }
             Action::Lines => {
                 self.lines = self.lines.next();
-                if !self.lines.has(self.sort) {
+                if let SortKey::Stall(stall) = self.sort
+                    && !self.lines.has(stall)
+                {
                     self.sort_by(self.sort.other_line());
                 }
             }
@@ -291,17 +295,24 @@ impl State {
             return Asked::Nothing;
         };
         match typed {
-            Typed::Done => match clock::parse(&prompt.text, snapshot.time_ns, place.first_ns, place.last_ns) {
-                Ok(time_ns) => {
-                    self.prompt = None;
-                    return Asked::Travel(Travel::To(time_ns));
-                }
-                Err(error) => {
-                    if let Some(prompt) = &mut self.prompt {
-                        prompt.error = Some(error);
+            Typed::Done => {
+                let span_ns = place.first_ns..=place.last_ns;
+                let time_ns = When::parse_near(prompt.text.trim()).and_then(|when| {
+                    when.resolve_near(snapshot.time_ns, span_ns, &self.zone)
+                        .ok_or("there is no such time")
+                });
+                match time_ns {
+                    Ok(time_ns) => {
+                        self.prompt = None;
+                        return Asked::Travel(Travel::To(time_ns));
+                    }
+                    Err(error) => {
+                        if let Some(prompt) = &mut self.prompt {
+                            prompt.error = Some(error.to_owned());
+                        }
                     }
                 }
-            },
+            }
             Typed::GivenUp => self.prompt = None,
             Typed::Changed | Typed::Other => {}
         }

@@ -1,113 +1,85 @@
-//! What can be shown and sorted by.
+//! What can be shown and sorted by: the figures of [`crate::fields`], and the name.
 
-use crate::model::{CgroupPressure, Pressure};
+use clap::{ValueEnum, builder::PossibleValue};
+
+use crate::{
+    fields::{Figure, Kind, Measure, Resource, Stall},
+    model::CgroupPressure,
+};
 
 /// What the view is sorted by: a column.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortKey {
     /// Name of the cgroup.
     Cgroup,
-    /// Some tasks waited for a CPU.
-    #[default]
-    CpuSome,
-    /// All tasks waited for a CPU.
-    CpuFull,
-    /// Some tasks waited for memory.
-    MemorySome,
-    /// All tasks waited for memory.
-    MemoryFull,
-    /// Some tasks waited for block IO.
-    IoSome,
-    /// All tasks waited for block IO.
-    IoFull,
-    /// All tasks were interrupted.
-    IrqFull,
+    /// A figure.
+    Stall(Stall),
 }
 
 impl SortKey {
-    /// All, as `s` cycles through them.
-    pub(super) const ALL: [Self; 8] = [
-        Self::Cgroup,
-        Self::CpuSome,
-        Self::CpuFull,
-        Self::MemorySome,
-        Self::MemoryFull,
-        Self::IoSome,
-        Self::IoFull,
-        Self::IrqFull,
-    ];
-
-    /// The columns with a figure, from left to right: the most important first.
-    pub(super) fn figures() -> impl DoubleEndedIterator<Item = Self> + Clone {
-        Self::ALL.into_iter().skip(1)
-    }
-
-    /// Resource, short enough for a column's title.
-    pub(super) const fn resource(self) -> &'static str {
-        match self {
-            Self::Cgroup => "cgroup",
-            Self::CpuSome | Self::CpuFull => "cpu",
-            Self::MemorySome | Self::MemoryFull => "mem",
-            Self::IoSome | Self::IoFull => "io",
-            Self::IrqFull => "irq",
+    /// All, as `s` cycles through them: the columns from left to right, the most important first.
+    pub(super) const ALL: [Self; 1 + Stall::ALL.len()] = {
+        let mut all = [Self::Cgroup; 1 + Stall::ALL.len()];
+        let mut at = 0;
+        while at < Stall::ALL.len() {
+            all[at + 1] = Self::Stall(Stall::ALL[at]);
+            at += 1;
         }
-    }
-
-    /// Line of the resource's pressure file.
-    pub(super) const fn line(self) -> &'static str {
-        match self {
-            Self::Cgroup => "",
-            Self::CpuSome | Self::MemorySome | Self::IoSome => "some",
-            Self::CpuFull | Self::MemoryFull | Self::IoFull | Self::IrqFull => "full",
-        }
-    }
+        all
+    };
 
     /// Title in one line.
     pub(super) fn title(self) -> String {
-        [self.resource(), self.line()].join(" ").trim_end().to_owned()
+        match self {
+            Self::Cgroup => "cgroup".to_owned(),
+            Self::Stall(stall) => stall.title(),
+        }
     }
 
     /// The same resource's other line, if it has two.
-    pub(super) const fn other_line(self) -> Self {
+    pub(super) fn other_line(self) -> Self {
         match self {
-            Self::CpuSome => Self::CpuFull,
-            Self::CpuFull => Self::CpuSome,
-            Self::MemorySome => Self::MemoryFull,
-            Self::MemoryFull => Self::MemorySome,
-            Self::IoSome => Self::IoFull,
-            Self::IoFull => Self::IoSome,
-            Self::Cgroup | Self::IrqFull => self,
+            Self::Cgroup => self,
+            Self::Stall(stall) => stall.other_kind().map_or(self, Self::Stall),
         }
     }
 
     pub(super) fn next(self) -> Self {
-        Self::ALL[(self as usize + 1) % Self::ALL.len()]
+        self.step(1)
     }
 
     pub(super) fn previous(self) -> Self {
-        Self::ALL[(self as usize + Self::ALL.len() - 1) % Self::ALL.len()]
+        self.step(Self::ALL.len() - 1)
+    }
+
+    fn step(self, by: usize) -> Self {
+        let mut endless = Self::ALL.into_iter().cycle().skip_while(|key| *key != self);
+        endless.nth(by).unwrap_or(self)
     }
 
     /// The column's figure; absent when not measured, or when the column has none.
     pub(super) fn figure(self, cgroup: &CgroupPressure, window: Window) -> Option<f64> {
-        self.pressure(cgroup).map(|pressure| window.of(pressure))
-    }
-
-    /// All figures of the column's line; absent as in [`figure`](Self::figure).
-    pub(super) fn pressure(self, cgroup: &CgroupPressure) -> Option<&Pressure> {
-        let CgroupPressure {
-            cpu, memory, io, irq, ..
-        } = cgroup;
         match self {
             Self::Cgroup => None,
-            Self::CpuSome => Some(&cpu.some),
-            Self::CpuFull => Some(&cpu.full),
-            Self::MemorySome => memory.as_ref().map(|memory| &memory.some),
-            Self::MemoryFull => memory.as_ref().map(|memory| &memory.full),
-            Self::IoSome => Some(&io.some),
-            Self::IoFull => Some(&io.full),
-            Self::IrqFull => irq.as_ref().map(|irq| &irq.full),
+            Self::Stall(stall) => window.of(stall).of(cgroup),
         }
+    }
+}
+
+impl ValueEnum for SortKey {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: &[SortKey] = &SortKey::ALL;
+        ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Self::Cgroup => PossibleValue::new("cgroup").help("Name of the cgroup"),
+            Self::Stall(stall) => {
+                let name = format!("{}-{}", stall.resource.name(), stall.kind.name());
+                PossibleValue::new(name).help(stall.meaning())
+            }
+        })
     }
 }
 
@@ -129,57 +101,52 @@ impl Lines {
         }
     }
 
-    /// Whether `key` is among them. Interrupts have `full` only, and are always shown.
-    pub(super) fn has(self, key: SortKey) -> bool {
+    /// Whether `stall` is among them. Interrupts have `full` only, and are always shown.
+    pub(super) fn has(self, stall: Stall) -> bool {
         match self {
             Self::Both => true,
-            Self::Some => key.line() == "some" || key == SortKey::IrqFull,
-            Self::Full => key.line() == "full",
+            Self::Some => stall.kind == Kind::Some || stall.resource == Resource::Irq,
+            Self::Full => stall.kind == Kind::Full,
         }
     }
 }
 
-/// Time that the figures cover.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Window {
-    /// The last interval.
-    Last,
-    /// Running average over 10 s.
-    #[default]
-    Avg10,
-    /// Over 60 s.
-    Avg60,
-    /// Over 300 s.
-    Avg300,
-}
+/// Time that the figures cover: a measure that is a share of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window(Measure);
 
 impl Window {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Last => "last interval",
-            Self::Avg10 => "avg10",
-            Self::Avg60 => "avg60",
-            Self::Avg300 => "avg300",
-        }
+    /// The last interval.
+    pub const LAST: Self = Self(Measure::Last);
+    /// Running average over 10 s.
+    pub const AVG10: Self = Self(Measure::Avg10);
+
+    /// All, as `a` cycles through them.
+    const ALL: [Self; 4] = [Self::LAST, Self::AVG10, Self(Measure::Avg60), Self(Measure::Avg300)];
+
+    pub(super) const fn title(self) -> &'static str {
+        self.0.title()
     }
 
-    /// The next, as `a` cycles through them.
-    pub(super) const fn next(self) -> Self {
-        match self {
-            Self::Last => Self::Avg10,
-            Self::Avg10 => Self::Avg60,
-            Self::Avg60 => Self::Avg300,
-            Self::Avg300 => Self::Last,
-        }
+    pub(super) fn next(self) -> Self {
+        let mut endless = Self::ALL.into_iter().cycle().skip_while(|window| *window != self);
+        endless.nth(1).unwrap_or(self)
     }
 
-    const fn of(self, pressure: &Pressure) -> f64 {
-        match self {
-            Self::Last => pressure.last,
-            Self::Avg10 => pressure.avg10,
-            Self::Avg60 => pressure.avg60,
-            Self::Avg300 => pressure.avg300,
-        }
+    /// The figure of a column.
+    pub(super) const fn of(self, stall: Stall) -> Figure {
+        Figure { stall, measure: self.0 }
+    }
+}
+
+impl ValueEnum for Window {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let Self(measure) = self;
+        Some(PossibleValue::new(measure.name()).help(measure.meaning()))
     }
 }
 
@@ -190,18 +157,34 @@ mod tests {
     #[test]
     fn sort_keys_cycle_both_ways() {
         for (at, key) in SortKey::ALL.into_iter().enumerate() {
-            assert_eq!(key as usize, at);
+            assert_eq!(key.next(), SortKey::ALL[(at + 1) % SortKey::ALL.len()]);
             assert_eq!(key.next().previous(), key);
         }
-        assert_eq!(SortKey::IrqFull.next(), SortKey::Cgroup);
+        assert_eq!(SortKey::Stall(Stall::IRQ_FULL).next(), SortKey::Cgroup);
     }
 
     #[test]
     fn windows_cycle_from_last_to_300_s() {
-        let mut window = Window::Last;
+        let mut window = Window::LAST;
         for expected in ["avg10", "avg60", "avg300", "last interval"] {
             window = window.next();
-            assert_eq!(window.name(), expected);
+            assert_eq!(window.title(), expected);
         }
+    }
+
+    #[test]
+    fn the_command_line_has_all_by_their_names() {
+        let names = |values: &[Option<PossibleValue>]| {
+            let names = values.iter().flatten().map(|value| value.get_name().to_owned());
+            names.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(
+            names(&SortKey::ALL.map(|key| key.to_possible_value())),
+            "cgroup cpu-some cpu-full memory-some memory-full io-some io-full irq-full"
+        );
+        assert_eq!(
+            names(&Window::ALL.map(|window| window.to_possible_value())),
+            "last avg10 avg60 avg300"
+        );
     }
 }

@@ -10,7 +10,6 @@ use ratatui::{
 };
 
 use super::{
-    columns::SortKey,
     escape::{cut_middle, escape, width},
     glyph,
     pane::{Pane, Told},
@@ -19,8 +18,9 @@ use super::{
     trail::POINTS,
 };
 use crate::{
+    fields::{Resource, Stall},
     model::Pressure,
-    pressure_file::{Lines, RESOURCES},
+    pressure_file::Lines,
 };
 
 /// Before a chart: the name of the figure and the chart's scale.
@@ -75,7 +75,7 @@ fn title(pane: &Pane, in_pane: bool, columns: usize) -> Line<'static> {
 
 /// All lines but the tasks' own.
 fn fixed(state: &State, pane: &Pane, columns: usize, room: usize, palette: Palette) -> Vec<Line<'static>> {
-    let figures_count = SortKey::figures().count();
+    let figures_count = Stall::ALL.len();
     let mut lines;
     if columns >= SIDE_BY_SIDE && room < STACKED_FROM {
         let rows = (room.saturating_sub(6) / figures_count).clamp(1, 3);
@@ -106,16 +106,16 @@ fn charts(state: &State, pane: &Pane, columns: usize, rows: usize, palette: Pale
     let axis = format!("{:LABEL$}{ago}{}now", "", " ".repeat(fill));
     let mut lines = vec![Line::styled(axis, Palette::calm())];
     let now_ns = state.snapshot().map_or(0, |snapshot| snapshot.time_ns);
-    for key in SortKey::figures() {
-        let title = key.title();
-        if key.pressure(&pane.cgroup).is_none() {
+    for stall in Stall::ALL {
+        let title = stall.title();
+        if stall.of(&pane.cgroup).is_none() {
             lines.push(Line::from(vec![
                 Span::raw(format!("{title:LABEL$}")),
                 Span::styled("not measured", Palette::calm()),
             ]));
             continue;
         }
-        let points = squeeze(&state.trails.points(pane.id, key, now_ns), plot);
+        let points = squeeze(&state.trails.points(pane.id, stall, now_ns), plot);
         let highest = points.iter().flatten().copied().fold(0.0, f64::max);
         let scale = SCALES.into_iter().find(|scale| highest <= *scale).unwrap_or(100.0);
         for row in (0..rows).rev() {
@@ -153,8 +153,8 @@ fn squeeze(points: &[Option<f64>; POINTS], columns: usize) -> Vec<Option<f64>> {
 fn figures(pane: &Pane, columns: usize, palette: Palette) -> Vec<Line<'static>> {
     let kernel = pane.inspection().map(|inspection| &inspection.kernel);
     let has_kernel = kernel.is_some_and(|kernel| kernel.iter().any(Option::is_some));
-    let ours = |key: SortKey| key.pressure(&pane.cgroup).map(Numbers::from);
-    let theirs = |key: SortKey| kernel.and_then(|kernel| kernel_line(kernel, key));
+    let ours = |stall: Stall| stall.of(&pane.cgroup).map(Numbers::from);
+    let theirs = |stall: Stall| kernel.and_then(|kernel| kernel_line(kernel, stall));
 
     let titles = format!("{:>7}{:>7}{:>7}{:>14}", "avg10", "avg60", "avg300", "total");
     let none = match pane.told {
@@ -169,21 +169,21 @@ fn figures(pane: &Pane, columns: usize, palette: Palette) -> Vec<Line<'static>> 
     };
     let title = format!("{:NAME$}{titles}{more}", "");
     let mut lines = vec![Line::styled(title, Palette::calm())];
-    for key in SortKey::figures() {
-        let mut spans = vec![Span::raw(format!("{:NAME$}", key.title()))];
-        spans.extend(block(ours(key), palette));
+    for stall in Stall::ALL {
+        let mut spans = vec![Span::raw(format!("{:NAME$}", stall.title()))];
+        spans.extend(block(ours(stall), palette));
         if is_beside && has_kernel {
             spans.push(Span::raw(" ".repeat(KERNEL.len())));
-            spans.extend(block(theirs(key), palette));
+            spans.extend(block(theirs(stall), palette));
         }
         lines.push(Line::from(spans));
     }
     if !is_beside {
         let title = if has_kernel { KERNEL } else { none };
         lines.push(Line::styled(title.trim_start(), Palette::calm()));
-        for key in SortKey::figures().filter(|_| has_kernel) {
-            let mut spans = vec![Span::raw(format!("{:NAME$}", key.title()))];
-            spans.extend(block(theirs(key), palette));
+        for stall in Stall::ALL.into_iter().filter(|_| has_kernel) {
+            let mut spans = vec![Span::raw(format!("{:NAME$}", stall.title()))];
+            spans.extend(block(theirs(stall), palette));
             lines.push(Line::from(spans));
         }
     }
@@ -206,16 +206,9 @@ impl From<&Pressure> for Numbers {
     }
 }
 
-fn kernel_line(kernel: &[Option<Lines>; RESOURCES.len()], key: SortKey) -> Option<Numbers> {
-    let resource = match key {
-        SortKey::Cgroup => return None,
-        SortKey::CpuSome | SortKey::CpuFull => 0,
-        SortKey::MemorySome | SortKey::MemoryFull => 1,
-        SortKey::IoSome | SortKey::IoFull => 2,
-        SortKey::IrqFull => 3,
-    };
-    let lines = kernel[resource]?;
-    let line = if key.line() == "some" { lines.some } else { lines.full }?;
+fn kernel_line(kernel: &[Option<Lines>; Resource::ALL.len()], stall: Stall) -> Option<Numbers> {
+    let resource = Resource::ALL.iter().position(|resource| *resource == stall.resource)?;
+    let line = kernel[resource]?.of(stall.kind)?;
     Some(Numbers {
         averages: [line.avg10, line.avg60, line.avg300],
         total_us: line.total_us,

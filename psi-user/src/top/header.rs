@@ -8,13 +8,15 @@ use ratatui::{
 };
 
 use super::{
-    clock::{date, time_of_day},
     escape::{cut_middle, escape, width},
     player::Place,
     state::State,
     style::Palette,
 };
-use crate::model::{MemstallSource, Quality, Source};
+use crate::{
+    model::{MemstallSource, Quality, Source},
+    when::{local, time_of_day},
+};
 
 /// Between two parts of a line.
 const GAP: usize = 2;
@@ -30,11 +32,11 @@ pub(super) fn status(state: &State, columns: usize) -> Line<'static> {
         Some(snapshot) => {
             if let Some(Place { index, count, .. }) = state.place {
                 parts.push((1, Span::styled("REPLAY", Palette::chosen())));
-                parts.push(plain(2, date(snapshot.time_ns)));
-                parts.push(plain(1, time_of_day(snapshot.time_ns)));
+                // As `dump --begin` takes it.
+                parts.push(plain(1, local(snapshot.time_ns, &state.zone).to_string()));
                 parts.push(plain(3, format!("frame {}/{count}", index + 1)));
             } else {
-                parts.push(plain(3, time_of_day(snapshot.time_ns)));
+                parts.push(plain(3, time_of_day(snapshot.time_ns, &state.zone).to_string()));
             }
             parts.push(plain(8, escape(&snapshot.source.hierarchy).into_owned()));
             parts.push(plain(6, count(state.count())));
@@ -46,7 +48,7 @@ pub(super) fn status(state: &State, columns: usize) -> Line<'static> {
         Some(_) => parts.push(plain(2, format!("playing, every {}", seconds(state.interval)))),
         None => parts.push(plain(7, format!("every {}", seconds(state.interval)))),
     }
-    parts.push((0, Span::styled(state.window.name(), Palette::title())));
+    parts.push((0, Span::styled(state.window.title(), Palette::title())));
     let order = if state.reversed { "reversed " } else { "" };
     parts.push(plain(2, format!("sort {order}{}", state.sort.title())));
     if state.tree {

@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
-use crate::pressure_file::{self, Lines, RESOURCES};
+use crate::{
+    fields::Resource,
+    pressure_file::{self, Lines},
+};
 
 /// Tasks that are looked at each time, at most: each costs two small files.
 const MOST_TASKS: usize = 500;
@@ -12,8 +15,8 @@ const MOST_TASKS: usize = 500;
 pub struct Inspection {
     /// The tasks of the cgroup itself, not of those below it.
     pub tasks: Tasks,
-    /// The kernel's own figures, by [`RESOURCES`]; absent where it has none.
-    pub kernel: [Option<Lines>; RESOURCES.len()],
+    /// The kernel's own figures, by [`Resource::ALL`]; absent where it has none.
+    pub kernel: [Option<Lines>; Resource::ALL.len()],
 }
 
 /// Tasks of a cgroup.
@@ -43,7 +46,7 @@ pub fn inspect(directory: &Path, is_root: bool) -> Inspection {
     Inspection {
         tasks: tasks(directory),
         // A file that cannot be read is as good as none: ENODEV, the cgroup has just gone.
-        kernel: RESOURCES.map(|resource| {
+        kernel: Resource::ALL.map(|resource| {
             pressure_file::read_lines(&pressure_file::path(directory, is_root, resource))
                 .ok()
                 .flatten()

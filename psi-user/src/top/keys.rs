@@ -3,6 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::{columns::SortKey, player::Travel};
+use crate::fields::Stall;
 
 const MINUTE_NS: i64 = 60_000_000_000;
 
@@ -46,6 +47,9 @@ pub(super) enum Action {
     /// To a time in a recording.
     Jump,
     Travel(Travel),
+    Spike {
+        forward: bool,
+    },
 }
 
 /// The keys, for the reader.
@@ -114,10 +118,10 @@ const fn plain(code: KeyCode) -> Option<Action> {
         KeyCode::Char('f') => Action::Lines,
         KeyCode::Char('s' | '>') => Action::SortNext,
         KeyCode::Char('S' | '<') => Action::SortPrevious,
-        KeyCode::Char('C') => Action::SortBy(SortKey::CpuSome),
-        KeyCode::Char('M') => Action::SortBy(SortKey::MemorySome),
-        KeyCode::Char('D') => Action::SortBy(SortKey::IoSome),
-        KeyCode::Char('I') => Action::SortBy(SortKey::IrqFull),
+        KeyCode::Char('C') => Action::SortBy(SortKey::Stall(Stall::CPU_SOME)),
+        KeyCode::Char('M') => Action::SortBy(SortKey::Stall(Stall::MEMORY_SOME)),
+        KeyCode::Char('D') => Action::SortBy(SortKey::Stall(Stall::IO_SOME)),
+        KeyCode::Char('I') => Action::SortBy(SortKey::Stall(Stall::IRQ_FULL)),
         KeyCode::Char('N') => Action::SortBy(SortKey::Cgroup),
         KeyCode::Char('r') => Action::Reverse,
         KeyCode::Char('t') => Action::Tree,
@@ -151,8 +155,8 @@ const fn travel(code: KeyCode) -> Option<Action> {
         KeyCode::PageUp => Action::Travel(Travel::Span(-MINUTE_NS)),
         KeyCode::PageDown => Action::Travel(Travel::Span(MINUTE_NS)),
         KeyCode::Char('g') => Action::Jump,
-        KeyCode::Char('n') => Action::Travel(Travel::Spike { forward: true }),
-        KeyCode::Char('N') => Action::Travel(Travel::Spike { forward: false }),
+        KeyCode::Char('n') => Action::Spike { forward: true },
+        KeyCode::Char('N') => Action::Spike { forward: false },
         _ => return None,
     })
 }

@@ -4,7 +4,6 @@
 //! their own (`input`).
 
 mod acts;
-mod clock;
 mod columns;
 mod detail;
 mod escape;
@@ -22,6 +21,7 @@ mod pane;
 mod player;
 mod prompt;
 mod run;
+mod search;
 mod signals;
 mod source;
 mod state;
@@ -36,6 +36,8 @@ mod watch;
 
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
+
 pub use self::{
     columns::{SortKey, Window},
     inspect::{Inspection, Task, Tasks, inspect},
@@ -45,13 +47,15 @@ pub use self::{
     view::View,
 };
 
+use crate::fields::Stall;
+
 /// Shortest time between two refreshes.
 pub const MIN_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest time between two refreshes.
 pub const MAX_INTERVAL: Duration = Duration::from_mins(1);
 
 /// How the view starts; keys change all of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Time between two refreshes, or two frames of a recording that is played; brought into [`MIN_INTERVAL`] to
     /// [`MAX_INTERVAL`].
@@ -62,6 +66,8 @@ pub struct Options {
     pub sort: SortKey,
     /// Time that the figures cover.
     pub window: Window,
+    /// Where the reader is: times are shown and read as they are there.
+    pub zone: TimeZone,
 }
 
 impl Default for Options {
@@ -69,8 +75,9 @@ impl Default for Options {
         Self {
             interval: Duration::from_secs(1),
             tree: false,
-            sort: SortKey::CpuSome,
-            window: Window::Avg10,
+            sort: SortKey::Stall(Stall::CPU_SOME),
+            window: Window::AVG10,
+            zone: TimeZone::UTC,
         }
     }
 }

@@ -173,7 +173,10 @@ fn sorted(cgroups: &[CgroupPressure], order: Order<'_>) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::fixture::{cgroup, unmeasured};
+    use crate::{
+        fields::Stall,
+        top::fixture::{cgroup, unmeasured},
+    };
 
     fn names<'a>(cgroups: &'a [CgroupPressure], rows: &[Row]) -> Vec<(usize, &'a str)> {
         rows.iter()
@@ -184,7 +187,7 @@ mod tests {
     fn order<'a>(key: SortKey, filter: &'a Filter, folded: &'a HashSet<u64>) -> Order<'a> {
         Order {
             key,
-            window: Window::Avg10,
+            window: Window::AVG10,
             reversed: false,
             filter,
             folded,
@@ -213,7 +216,7 @@ mod tests {
     #[test]
     fn a_list_is_sorted_as_shown() {
         let cgroups = some();
-        let rows = listed(&cgroups, SortKey::CpuSome);
+        let rows = listed(&cgroups, SortKey::Stall(Stall::CPU_SOME));
         assert_eq!(
             names(&cgroups, &rows),
             [(0, "/a-b"), (0, "/b"), (0, "/a/y"), (0, "/a"), (0, "/a/x")]
@@ -228,7 +231,7 @@ mod tests {
     #[test]
     fn a_tree_sorts_siblings() {
         let cgroups = some();
-        let rows = branched(&cgroups, SortKey::CpuSome);
+        let rows = branched(&cgroups, SortKey::Stall(Stall::CPU_SOME));
         assert_eq!(
             names(&cgroups, &rows),
             [(0, "a-b"), (0, "b"), (0, "a"), (1, "y"), (1, "x")]
@@ -243,14 +246,14 @@ mod tests {
             cgroup("/a/b/c", 3, 2.0),
             cgroup("/x/y", 4, 3.0),
         ];
-        let rows = branched(&cgroups, SortKey::CpuSome);
+        let rows = branched(&cgroups, SortKey::Stall(Stall::CPU_SOME));
         assert_eq!(names(&cgroups, &rows), [(0, "x/y"), (0, "a"), (1, "b/c")]);
     }
 
     #[test]
     fn absent_sorts_last() {
         let cgroups = [unmeasured("/n", 2, 50.0), cgroup("/z", 3, 0.0)];
-        let rows = listed(&cgroups, SortKey::MemorySome);
+        let rows = listed(&cgroups, SortKey::Stall(Stall::MEMORY_SOME));
         assert_eq!(names(&cgroups, &rows), [(0, "/z"), (0, "/n")]);
     }
 
@@ -263,12 +266,12 @@ mod tests {
             reversed: true,
             ..order(key, &filter, &folded)
         };
-        let rows = flat(&cgroups, order(SortKey::CpuSome));
+        let rows = flat(&cgroups, order(SortKey::Stall(Stall::CPU_SOME)));
         assert_eq!(
             names(&cgroups, &rows).iter().map(|(_, name)| *name).collect::<Vec<_>>(),
             ["/a/x", "/n", "/a", "/a/y", "/a-b", "/b"]
         );
-        let rows = flat(&cgroups, order(SortKey::MemorySome));
+        let rows = flat(&cgroups, order(SortKey::Stall(Stall::MEMORY_SOME)));
         assert_eq!(names(&cgroups, &rows).last(), Some(&(0, "/n")));
         let rows = tree(&cgroups, order(SortKey::Cgroup));
         assert_eq!(names(&cgroups, &rows)[3..], [(0, "a"), (1, "y"), (1, "x")]);
@@ -292,7 +295,7 @@ mod tests {
             rows.iter().map(|row| (row.branch, row.is_match)).collect::<Vec<_>>(),
             [(Branch::Open, false), (Branch::Leaf, true)]
         );
-        let rows = flat(&cgroups, order(SortKey::CpuSome, &filter, &folded));
+        let rows = flat(&cgroups, order(SortKey::Stall(Stall::CPU_SOME), &filter, &folded));
         assert_eq!(names(&cgroups, &rows), [(0, "/a/x")]);
     }
 }

@@ -1,9 +1,14 @@
 //! Moves through a recording.
 
+use std::time::Instant;
+
 use anyhow::Result;
 
-use super::{source::History, style::HIGH};
-use crate::model::Snapshot;
+use super::{
+    search::{Looked, Search},
+    source::History,
+};
+use crate::{model::Snapshot, record::Spikes};
 
 /// Where to go in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,11 +19,6 @@ pub(super) enum Travel {
     Span(i64),
     /// The last frame until this time, ns since 1970.
     To(u64),
-    /// Where the figure that is sorted by gets high next, or did before.
-    Spike {
-        /// The next one.
-        forward: bool,
-    },
 }
 
 /// A place in a recording.
@@ -66,12 +66,22 @@ impl<'a> Player<'a> {
         (first..*index).map(move |index| history.frame(index))
     }
 
+    /// A search from the frame that is shown.
+    pub(super) fn search(&self, forward: bool, spikes: Spikes) -> Search {
+        Search::new(&*self.history, self.index, forward, spikes)
+    }
+
+    /// Looks on until this time, and goes to what it finds.
+    pub(super) fn look(&mut self, search: &mut Search, until: Instant) -> Result<Looked> {
+        let looked = search.go_on(self.history, until)?;
+        if let Looked::Found(index) = looked {
+            self.index = index;
+        }
+        Ok(looked)
+    }
+
     /// Goes there; else says why not.
-    pub(super) fn go(
-        &mut self,
-        travel: Travel,
-        figure: &dyn Fn(&Snapshot) -> Option<f64>,
-    ) -> Result<Result<(), &'static str>> {
+    pub(super) fn go(&mut self, travel: Travel) -> Result<(), &'static str> {
         let Self { history, index } = self;
         let last = history.len() - 1;
         let now_ns = history.time_ns(*index);
@@ -82,23 +92,18 @@ impl<'a> Player<'a> {
             }
             Travel::Span(span) => until(&**history, now_ns.saturating_add_signed(span)).max(*index + 1),
             Travel::To(time_ns) => until(&**history, time_ns),
-            Travel::Spike { forward } => match history.spike(*index, forward, HIGH, figure)? {
-                Some(found) => found,
-                None if forward => return Ok(Err("no spike from here to the end")),
-                None => return Ok(Err("no spike from the beginning to here")),
-            },
         };
         let to = to.min(last);
         if to == *index {
-            return Ok(match travel {
+            return match travel {
                 Travel::Frames(frames) if frames < 0 => Err("the recording begins here"),
                 Travel::Span(span) if span < 0 => Err("the recording begins here"),
                 Travel::Frames(_) | Travel::Span(_) => Err("the recording ends here"),
-                Travel::To(_) | Travel::Spike { .. } => Ok(()),
-            });
+                Travel::To(_) => Ok(()),
+            };
         }
         *index = to;
-        Ok(Ok(()))
+        Ok(())
     }
 }
 
@@ -122,10 +127,7 @@ fn until(history: &dyn History, time_ns: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::{
-        columns::{SortKey, Window},
-        fixture::{Recording, cgroup, snapshot},
-    };
+    use crate::top::fixture::{Recording, cgroup, snapshot};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -138,13 +140,9 @@ mod tests {
         Recording((0..).zip(figures).map(frame).collect())
     }
 
-    fn figure(snapshot: &Snapshot) -> Option<f64> {
-        SortKey::CpuSome.figure(&snapshot.cgroups[0], Window::Avg10)
-    }
-
     #[track_caller]
     fn goes(player: &mut Player<'_>, travel: Travel, expected: Result<usize, &str>) {
-        let result = player.go(travel, &figure).expect("frames can be read");
+        let result = player.go(travel);
         assert_eq!(result.map(|()| player.index), expected);
     }
 
@@ -171,20 +169,6 @@ mod tests {
             .map(|frame| frame.expect("a frame").time_ns / SECOND)
             .collect();
         assert_eq!(before, [1135, 1140]);
-    }
-
-    #[test]
-    fn spikes_begin_where_the_figure_gets_high() {
-        let mut recording = recording(&[20.0, 20.0, 1.0, 10.0, 99.0, 0.0, 0.0, 12.0, 9.99]);
-        let mut player = Player::new(&mut recording).expect("not empty");
-        let (next, previous) = (Travel::Spike { forward: true }, Travel::Spike { forward: false });
-        goes(&mut player, next, Ok(3));
-        goes(&mut player, next, Ok(7));
-        goes(&mut player, next, Err("no spike from here to the end"));
-        goes(&mut player, previous, Ok(3));
-        goes(&mut player, previous, Err("no spike from the beginning to here"));
-        goes(&mut player, Travel::Frames(2), Ok(5));
-        goes(&mut player, previous, Ok(3));
     }
 
     #[test]

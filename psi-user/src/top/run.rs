@@ -7,9 +7,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use crossterm::event::{Event, KeyCode};
+use crossterm::event::{Event, KeyCode, KeyEventKind};
 use tokio::{
     pin, select,
+    task::yield_now,
     time::{Instant, sleep, sleep_until},
 };
 
@@ -17,6 +18,7 @@ use super::{
     Feed, Options, Source, View,
     input::Keys,
     player::{Player, Travel},
+    search::{Looked, Search},
     signals::{Caught, Signals, is_foreground, stop, stop_group},
     state::Asked,
     style::Palette,
@@ -27,6 +29,9 @@ use super::{
 
 /// The figures come at most this long after the start, however long the interval is.
 const FIRST_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long a search looks before it lets keys and the screen have their turn.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How long a signal that ends the program may take to come after it was continued.
 const GRACE: Duration = Duration::from_millis(50);
@@ -69,6 +74,7 @@ pub async fn run(feed: Feed<'_>, options: Options) -> Result<()> {
                     None => return Ok(()),
                 },
                 () = sleep_until(pace.due), if ticks => break Woken::Time,
+                () = yield_now(), if shown.search.is_some() => break Woken::Search,
                 woken = Watched::work(work.as_ref()) => {
                     woken.context("cannot wait for the tracer")?;
                     shown.housekeeping()?;
@@ -103,18 +109,20 @@ pub async fn run(feed: Feed<'_>, options: Options) -> Result<()> {
                 shown.tick()?;
                 pace.ticked(Instant::now());
             }
+            Woken::Search => shown.look()?,
             Woken::Key(first) => {
                 for event in keys.waiting(first) {
                     if screen.is_plain() && shown.is_line_end(&event) {
                         continue;
                     }
-                    match shown.view.asked(&event) {
+                    match shown.asked(&event) {
                         Asked::Nothing => {}
                         Asked::Quit => return Ok(()),
                         Asked::Redraw => screen.clear()?,
                         Asked::Suspend => stop_group().context("cannot stop")?,
                         Asked::Mouse(on) => screen.set_mouse(on)?,
                         Asked::Travel(travel) => shown.travel(travel)?,
+                        Asked::Spike { forward } => shown.search(forward)?,
                     }
                 }
                 // Played from now on, not from when it was stopped.
@@ -133,12 +141,16 @@ enum Woken {
     Signal(Caught),
     Key(Event),
     Time,
+    /// There is more to look at.
+    Search,
 }
 
 /// The view and what it shows.
 struct Shown<'a> {
     view: View,
     playing: Playing<'a>,
+    /// A search that is not at its end.
+    search: Option<Search>,
     /// Whether what the view knows of the past is that of another frame.
     is_stale: bool,
     start: Instant,
@@ -166,6 +178,7 @@ impl<'a> Shown<'a> {
         Ok(Self {
             view,
             playing,
+            search: None,
             is_stale: false,
             start: Instant::now(),
         })
@@ -173,7 +186,29 @@ impl<'a> Shown<'a> {
 
     /// Whether time changes what is shown.
     const fn ticks(&self) -> bool {
-        matches!(self.playing, Playing::Live(_)) || !self.view.state.paused
+        let is_playing = !self.view.state.paused && self.search.is_none();
+        matches!(self.playing, Playing::Live(_)) || is_playing
+    }
+
+    /// Takes an event. Any key ends a search, but for the one that began it; Esc does nothing else then.
+    fn asked(&mut self, event: &Event) -> Asked {
+        let is_key = matches!(event, Event::Key(key) if key.kind != KeyEventKind::Release);
+        let Some(search) = self.search.as_ref().filter(|_| is_key) else {
+            return self.view.asked(event);
+        };
+        let forward = search.forward;
+        let is_escape = matches!(event, Event::Key(key) if key.code == KeyCode::Esc);
+        self.view.state.message = None;
+        let asked = if is_escape {
+            Asked::Nothing
+        } else {
+            self.view.asked(event)
+        };
+        if asked == (Asked::Spike { forward }) {
+            return Asked::Nothing;
+        }
+        self.search = None;
+        asked
     }
 
     fn tick(&mut self) -> Result<()> {
@@ -198,12 +233,57 @@ impl<'a> Shown<'a> {
         let Playing::Replay(player) = &mut self.playing else {
             return Ok(());
         };
-        if let Err(why) = player.go(travel, &self.view.watched())? {
-            self.view.state.message = Some(why.to_owned());
-            self.view.state.paused = true;
+        if let Err(why) = player.go(travel) {
+            self.stop(why);
             return Ok(());
         }
-        self.is_stale |= travel != Travel::Frames(1);
+        self.arrive(travel == Travel::Frames(1))
+    }
+
+    /// Begins to look for a spike.
+    fn search(&mut self, forward: bool) -> Result<()> {
+        let Playing::Replay(player) = &self.playing else {
+            return Ok(());
+        };
+        self.search = Some(player.search(forward, self.view.spikes()));
+        self.look()
+    }
+
+    /// Looks on for a while.
+    fn look(&mut self) -> Result<()> {
+        let (Playing::Replay(player), Some(search)) = (&mut self.playing, &mut self.search) else {
+            return Ok(());
+        };
+        let forward = search.forward;
+        match player.look(search, std::time::Instant::now() + LOOK)? {
+            Looked::Until(at) => {
+                let count = player.place().count;
+                self.view.state.message = Some(format!("looking: at frame {at}/{count}; Esc stops it"));
+                return Ok(());
+            }
+            Looked::Found(_) => self.arrive(false)?,
+            Looked::Nowhere if forward => self.stop("no spike from here to the end"),
+            Looked::Nowhere => self.stop("no spike from the beginning to here"),
+        }
+        self.search = None;
+        Ok(())
+    }
+
+    /// A recording stands still where it cannot go on.
+    fn stop(&mut self, why: &str) {
+        self.view.state.message = Some(why.to_owned());
+        self.view.state.paused = true;
+    }
+
+    /// Shows the frame that the player went to.
+    fn arrive(&mut self, is_next: bool) -> Result<()> {
+        let Playing::Replay(player) = &mut self.playing else {
+            return Ok(());
+        };
+        if self.search.is_some() {
+            self.view.state.message = None;
+        }
+        self.is_stale |= !is_next;
         if self.is_stale {
             self.view.state.trails.clear();
         }
@@ -219,6 +299,7 @@ impl<'a> Shown<'a> {
             playing,
             is_stale,
             start,
+            ..
         } = self;
         if let Playing::Replay(player) = playing
             && let Some(kept) = view.state.pane.as_ref().map(|pane| pane.id)
@@ -290,9 +371,10 @@ mod tests {
     use super::*;
 
     use crate::{
+        fields::Stall,
         model::Snapshot,
         top::{
-            Inspection, SortKey,
+            History, Inspection,
             fixture::{Recording, cgroup, snapshot},
         },
     };
@@ -311,19 +393,14 @@ mod tests {
     }
 
     fn key(shown: &mut Shown<'_>, code: KeyCode) -> Asked {
-        shown.view.asked(&Event::Key(code.into()))
+        shown.asked(&Event::Key(code.into()))
     }
 
     /// The points that the details know of.
     fn known(shown: &Shown<'_>) -> usize {
         let state = &shown.view.state;
         let now_ns = state.snapshot().map_or(0, |snapshot| snapshot.time_ns);
-        state
-            .trails
-            .points(2, SortKey::CpuSome, now_ns)
-            .iter()
-            .flatten()
-            .count()
+        state.trails.points(2, Stall::CPU_SOME, now_ns).iter().flatten().count()
     }
 
     #[test]
@@ -359,6 +436,69 @@ mod tests {
         assert_eq!(known(&shown), 7);
         shown.travel(Travel::Frames(1)).expect("frames can be read");
         assert_eq!(known(&shown), 8);
+    }
+
+    /// A recording that takes its time.
+    struct Slow(Recording);
+
+    impl History for Slow {
+        fn len(&self) -> usize {
+            self.0.len()
+        }
+
+        fn time_ns(&self, index: usize) -> u64 {
+            self.0.time_ns(index)
+        }
+
+        fn frame(&mut self, index: usize) -> Result<Snapshot> {
+            std::thread::sleep(LOOK / 10);
+            self.0.frame(index)
+        }
+    }
+
+    #[test]
+    fn keys_do_not_wait_for_a_search() {
+        let percent = |n| if n == 70 { 50.0 } else { 0.0 };
+        let frames = (0..100).map(|n| snapshot(vec![cgroup("/", 1, percent(n))]));
+        let mut recording = Slow(Recording(frames.collect()));
+        let mut shown = Shown::new(Feed::Replay(&mut recording), Options::default()).expect("frames");
+        let is_looking = |shown: &Shown<'_>| {
+            let message = shown.view.state.message.as_deref();
+            let is_told = message.is_some_and(|message| message.starts_with("looking: at frame "));
+            assert_eq!(shown.search.is_some(), is_told);
+            is_told
+        };
+        let index = |shown: &Shown<'_>| shown.view.state.place.map(|place| place.index);
+        key(&mut shown, KeyCode::Char('p'));
+        shown.search(true).expect("frames can be read");
+        assert!(is_looking(&shown) && !shown.ticks());
+        // The same key goes on with it, Esc ends it.
+        assert_eq!(key(&mut shown, KeyCode::Char('n')), Asked::Nothing);
+        shown.look().expect("frames can be read");
+        assert!(is_looking(&shown));
+        assert_eq!(key(&mut shown, KeyCode::Esc), Asked::Nothing);
+        assert!(!is_looking(&shown) && shown.ticks());
+        assert_eq!(index(&shown), Some(0));
+        // Another key does what it always does.
+        shown.search(true).expect("frames can be read");
+        assert!(is_looking(&shown));
+        assert_eq!(key(&mut shown, KeyCode::Right), Asked::Travel(Travel::Frames(1)));
+        assert!(!is_looking(&shown));
+
+        shown.search(true).expect("frames can be read");
+        while is_looking(&shown) {
+            shown.look().expect("frames can be read");
+        }
+        assert_eq!(index(&shown), Some(70));
+        shown.search(false).expect("frames can be read");
+        while is_looking(&shown) {
+            shown.look().expect("frames can be read");
+        }
+        assert_eq!(
+            shown.view.state.message.as_deref(),
+            Some("no spike from the beginning to here")
+        );
+        assert!(!shown.ticks());
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Where the view's snapshots come from: the tracer, or a recording.
 
-use std::os::fd::BorrowedFd;
+use std::{ops::Range, os::fd::BorrowedFd};
 
 use anyhow::Result;
 
 use super::inspect::Inspection;
-use crate::{model::Snapshot, record::Replay};
+use crate::{
+    model::Snapshot,
+    record::{Replay, Spikes},
+};
 
 /// What the view shows.
 pub enum Feed<'a> {
@@ -62,42 +65,27 @@ pub trait History {
     /// When it cannot be read; this ends the view.
     fn frame(&mut self, index: usize) -> Result<Snapshot>;
 
-    /// The first frame after `from` (before it, unless `forward`) where `figure` has reached `threshold` (%) and had
-    /// not in the frame before. What is absent has not.
+    /// The frame to read first to get at `index`: where reading ahead from is cheap.
+    fn run_start(&self, index: usize) -> usize {
+        index.saturating_sub(60)
+    }
+
+    /// The first spike among `frames`, but for the first of these, which is what the second may rise from.
     ///
-    /// A reader that knows a faster way than to look at all frames may go it.
+    /// A reader that knows a faster way than to read all of each frame may go it.
     ///
     /// # Errors
     /// As [`frame`](Self::frame).
-    fn spike(
-        &mut self,
-        from: usize,
-        forward: bool,
-        threshold: f64,
-        figure: &dyn Fn(&Snapshot) -> Option<f64>,
-    ) -> Result<Option<usize>> {
-        let count = self.len();
-        let mut is_high = |index| anyhow::Ok(figure(&self.frame(index)?).is_some_and(|figure| figure >= threshold));
-        if forward {
-            let mut before = from < count && is_high(from)?;
-            for index in from + 1..count {
-                let now = is_high(index)?;
-                if now && !before {
-                    return Ok(Some(index));
-                }
-                before = now;
-            }
-        } else if from > 0 {
-            let mut now = is_high(from - 1)?;
-            for index in (1..from).rev() {
-                let before = is_high(index - 1)?;
-                if now && !before {
-                    return Ok(Some(index));
-                }
-                now = before;
-            }
-        }
-        Ok(None)
+    fn next_spike(&mut self, frames: Range<usize>, spikes: &Spikes) -> Result<Option<usize>> {
+        spikes.next(frames, |index| Ok(spikes.value(&self.frame(index)?)))
+    }
+
+    /// The last one, likewise.
+    ///
+    /// # Errors
+    /// As [`frame`](Self::frame).
+    fn last_spike(&mut self, frames: Range<usize>, spikes: &Spikes) -> Result<Option<usize>> {
+        spikes.last(frames, |index| Ok(spikes.value(&self.frame(index)?)))
     }
 }
 
@@ -112,5 +100,17 @@ impl History for Replay {
 
     fn frame(&mut self, index: usize) -> Result<Snapshot> {
         Ok(Self::frame(self, index)?)
+    }
+
+    fn run_start(&self, index: usize) -> usize {
+        Self::run_start(self, index)
+    }
+
+    fn next_spike(&mut self, frames: Range<usize>, spikes: &Spikes) -> Result<Option<usize>> {
+        Ok(Self::next_spike(self, frames, spikes)?)
+    }
+
+    fn last_spike(&mut self, frames: Range<usize>, spikes: &Spikes) -> Result<Option<usize>> {
+        Ok(Self::last_spike(self, frames, spikes)?)
     }
 }

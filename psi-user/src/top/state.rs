@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, ops::Range, time::Duration};
 
+use jiff::tz::TimeZone;
 use ratatui::layout::Rect;
 
 use super::{
@@ -33,6 +34,11 @@ pub(super) enum Asked {
     /// Whether the mouse is the view's, not the terminal's.
     Mouse(bool),
     Travel(Travel),
+    /// Where the figure that is sorted by gets high next, or did before.
+    Spike {
+        /// The next one.
+        forward: bool,
+    },
 }
 
 /// The state of the view.
@@ -46,6 +52,7 @@ pub(super) struct State {
     pub(super) sort: SortKey,
     pub(super) reversed: bool,
     pub(super) window: Window,
+    pub(super) zone: TimeZone,
     pub(super) lines: Lines,
     pub(super) tree: bool,
     pub(super) whole_names: bool,
@@ -112,12 +119,14 @@ impl State {
             tree,
             sort,
             window,
+            zone,
         } = options;
         Self {
             interval: interval.clamp(MIN_INTERVAL, MAX_INTERVAL),
             sort,
             reversed: false,
             window,
+            zone,
             lines: Lines::default(),
             tree,
             whole_names: false,

@@ -16,7 +16,7 @@ use super::{
     state::{INDENT, MARK, State},
     style::Palette,
 };
-use crate::model::CgroupPressure;
+use crate::{fields::Stall, model::CgroupPressure};
 
 /// A name's room: at least this with one figure, this with more, and this if there is plenty.
 const NAME_ALONE: usize = 8;
@@ -52,7 +52,7 @@ pub(super) struct Table {
 /// A column with a figure.
 #[derive(Clone, Copy)]
 struct Figure {
-    key: SortKey,
+    stall: Stall,
     /// What is left free before it: more where another resource begins.
     gap: usize,
 }
@@ -64,7 +64,7 @@ impl Table {
             sort, window, reversed, ..
         } = *state;
         let figure = if two_titles { FIGURE } else { FIGURE_WITH_TITLE };
-        let all: Vec<_> = SortKey::figures().filter(|key| state.lines.has(*key)).collect();
+        let all: Vec<_> = Stall::ALL.into_iter().filter(|stall| state.lines.has(*stall)).collect();
         let fitting = (1..=all.len())
             .rev()
             .map(|count| first_figures(&all, count, sort))
@@ -104,10 +104,10 @@ impl Table {
     pub(super) fn hits(&self, x: u16) -> Vec<(Range<u16>, SortKey)> {
         let mut end = x + self.name as u16;
         let mut hits = vec![(x..end, SortKey::Cgroup)];
-        for Figure { key, gap } in &self.figures {
+        for Figure { stall, gap } in &self.figures {
             let start = end;
             end += (gap + self.figure + self.bar) as u16;
-            hits.push((start..end, *key));
+            hits.push((start..end, SortKey::Stall(*stall)));
         }
         hits
     }
@@ -131,12 +131,12 @@ impl Table {
         } = self;
         let mut text = " ".repeat(*name);
         let mut fill = 0;
-        for group in figures.chunk_by(|a, b| a.key.resource() == b.key.resource()) {
-            let [Figure { key, gap }, ..] = *group else { continue };
+        for group in figures.chunk_by(|a, b| a.stall.resource == b.stall.resource) {
+            let [Figure { stall, gap }, ..] = *group else { continue };
             // Bars upwards stand in the gap to the next column.
             let over_bar = if *bar == BAR_UPWARDS { 0 } else { *bar };
             let columns = taken(group, figure + bar) - gap - (bar - over_bar);
-            let title = format!(" {} ", key.resource());
+            let title = format!(" {} ", stall.resource.title());
             fill += gap;
             _ = write!(text, "{:fill$}{title:─^columns$}", "");
             fill = bar - over_bar;
@@ -163,12 +163,13 @@ impl Table {
         if self.sort == SortKey::Cgroup {
             cgroup.push_str(arrow);
         }
-        let figures = self.figures.iter().map(|&Figure { key, .. }| {
+        let figures = self.figures.iter().map(|&Figure { stall, .. }| {
+            let key = SortKey::Stall(stall);
             let arrow = if key == self.sort { arrow } else { "" };
             let title = if self.two_titles {
-                key.line().to_owned()
+                stall.kind.name().to_owned()
             } else {
-                key.title()
+                stall.title()
             };
             (Span::styled(format!("{arrow}{title}"), style(key)), 0.0)
         });
@@ -180,7 +181,7 @@ impl Table {
         let figures = self
             .figures
             .iter()
-            .map(|Figure { key, .. }| match key.figure(cgroup, self.window) {
+            .map(|Figure { stall, .. }| match self.window.of(*stall).of(cgroup) {
                 Some(percent) => (
                     Span::styled(format!("{percent:.2}"), self.palette.figure(percent)),
                     percent,
@@ -227,20 +228,21 @@ impl Table {
 }
 
 /// The first `count` columns of `all`; the one that is sorted by takes the last one's place, if it is not among them.
-fn first_figures(all: &[SortKey], count: usize, sort: SortKey) -> Vec<Figure> {
-    let mut keys = all[..count].to_vec();
-    if sort != SortKey::Cgroup
-        && !keys.contains(&sort)
-        && let Some(last) = keys.last_mut()
+fn first_figures(all: &[Stall], count: usize, sort: SortKey) -> Vec<Figure> {
+    let mut stalls = all[..count].to_vec();
+    if let SortKey::Stall(sort) = sort
+        && !stalls.contains(&sort)
+        && let Some(last) = stalls.last_mut()
     {
         *last = sort;
     }
-    let before = iter::once(None).chain(keys.iter().copied().map(Some));
-    let gaps = before.zip(&keys).map(|(before, key)| match before {
-        Some(before) if before.resource() == key.resource() => 0,
+    let before = iter::once(None).chain(stalls.iter().copied().map(Some));
+    let gaps = before.zip(&stalls).map(|(before, stall)| match before {
+        Some(before) if before.resource == stall.resource => 0,
         _ => 1,
     });
-    keys.iter().zip(gaps).map(|(&key, gap)| Figure { key, gap }).collect()
+    let figure = |(&stall, gap)| Figure { stall, gap };
+    stalls.iter().zip(gaps).map(figure).collect()
 }
 
 /// What `figures` take with their gaps; `cell` for each figure and its bar.

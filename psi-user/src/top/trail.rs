@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 
-use super::columns::{SortKey, Window};
-use crate::model::{CgroupPressure, Snapshot};
+use crate::{
+    fields::{Figure, Measure, Stall},
+    model::{CgroupPressure, Snapshot},
+};
 
 /// Time that a point of a chart covers, ns: about the kernel's averaging period, over which CPUs are weighed.
 pub(super) const POINT_NS: u64 = 2_000_000_000;
 /// Points in five minutes.
 pub(super) const POINTS: usize = 150;
 /// Figures of a cgroup.
-const FIGURES: usize = SortKey::ALL.len() - 1;
+const FIGURES: usize = Stall::ALL.len();
 /// What is not known: not measured, or not there yet.
 const ABSENT: u16 = u16::MAX;
 
@@ -38,9 +40,9 @@ impl Trails {
     }
 
     /// The points of one cgroup's figure up to `time_ns`, in %, the oldest first; none where nothing is known.
-    pub(super) fn points(&self, id: u64, key: SortKey, time_ns: u64) -> [Option<f64>; POINTS] {
+    pub(super) fn points(&self, id: u64, stall: Stall, time_ns: u64) -> [Option<f64>; POINTS] {
         let mut points = [None; POINTS];
-        let (Some(trail), Some(figure)) = (self.0.get(&id), (key as usize).checked_sub(1)) else {
+        let (Some(trail), Some(figure)) = (self.0.get(&id), stall.place()) else {
             return points;
         };
         let newest = last_point(time_ns);
@@ -146,11 +148,10 @@ const fn place(at: u64) -> usize {
 }
 
 fn figures(cgroup: &CgroupPressure) -> [Option<f64>; FIGURES] {
-    let mut figures = [None; FIGURES];
-    for (figure, key) in figures.iter_mut().zip(SortKey::figures()) {
-        *figure = key.figure(cgroup, Window::Last);
-    }
-    figures
+    Stall::ALL.map(|stall| {
+        let measure = Measure::Last;
+        Figure { stall, measure }.of(cgroup)
+    })
 }
 
 #[cfg(test)]
@@ -168,7 +169,7 @@ mod tests {
     }
 
     fn tail(trails: &Trails, time_ns: u64, count: usize) -> Vec<Option<f64>> {
-        trails.points(1, SortKey::CpuSome, time_ns)[POINTS - count..].to_vec()
+        trails.points(1, Stall::CPU_SOME, time_ns)[POINTS - count..].to_vec()
     }
 
     #[test]
@@ -202,12 +203,12 @@ mod tests {
                 None,
             );
         }
-        let points = trails.points(1, SortKey::CpuSome, 400 * POINT_NS);
+        let points = trails.points(1, Stall::CPU_SOME, 400 * POINT_NS);
         assert_eq!(points.iter().flatten().count(), POINTS);
         assert_eq!((points[POINTS - 1], points[POINTS - 2]), (Some(0.0), Some(99.0)));
         // The clock was put back.
         trails.record(&at(100 * POINT_NS, POINT_NS, 7.0), None);
-        let points = trails.points(1, SortKey::CpuSome, 100 * POINT_NS);
+        let points = trails.points(1, Stall::CPU_SOME, 100 * POINT_NS);
         assert_eq!(points.iter().flatten().collect::<Vec<_>>(), [&7.0]);
     }
 
@@ -216,9 +217,9 @@ mod tests {
         let mut trails = Trails::default();
         let mut both = snapshot(vec![unmeasured("/n", 1, 0.0), cgroup("/b", 2, 0.0)]);
         trails.record(&both, None);
-        assert_eq!(trails.points(1, SortKey::MemorySome, both.time_ns)[POINTS - 1], None);
+        assert_eq!(trails.points(1, Stall::MEMORY_SOME, both.time_ns)[POINTS - 1], None);
         assert_eq!(
-            trails.points(2, SortKey::MemorySome, both.time_ns)[POINTS - 1],
+            trails.points(2, Stall::MEMORY_SOME, both.time_ns)[POINTS - 1],
             Some(0.0)
         );
         both.cgroups.clear();

@@ -5,16 +5,16 @@ use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 
 use super::{
     Options,
-    columns::{SortKey, Window},
+    columns::SortKey,
     detail, glyph, header,
     inspect::Inspection,
     keys::{HELP, REPLAY_HELP},
     player::Place,
     state::{Asked, Hits, State},
-    style::Palette,
+    style::{HIGH, Palette},
     table::Table,
 };
-use crate::model::Snapshot;
+use crate::{fields::Stall, model::Snapshot, record::Spikes};
 
 /// Below this, a table is of no use.
 const MIN_COLUMNS: u16 = 20;
@@ -89,19 +89,16 @@ impl View {
     }
 
     /// What spikes are looked for in: the figure that is sorted by, of the selected cgroup or of any.
-    pub(super) fn watched(&self) -> impl Fn(&Snapshot) -> Option<f64> + use<> {
-        let path = self.state.selected().map(|(_, cgroup)| cgroup.path.clone());
-        let key = match self.state.sort {
-            SortKey::Cgroup => SortKey::CpuSome,
-            key => key,
+    pub(super) fn spikes(&self) -> Spikes {
+        let State { sort, window, .. } = &self.state;
+        let stall = match sort {
+            SortKey::Cgroup => Stall::CPU_SOME,
+            SortKey::Stall(stall) => *stall,
         };
-        let window = self.state.window;
-        move |snapshot| match &path {
-            Some(path) => {
-                let cgroup = snapshot.cgroups.iter().find(|cgroup| cgroup.path == *path)?;
-                key.figure(cgroup, window)
-            }
-            None => highest(snapshot, key, window),
+        Spikes {
+            cgroup: self.state.selected().map(|(_, cgroup)| cgroup.path.clone()),
+            figure: window.of(stall),
+            threshold: Some(HIGH),
         }
     }
 
@@ -113,11 +110,6 @@ impl View {
             glyph::to_ascii(buffer);
         }
     }
-}
-
-fn highest(snapshot: &Snapshot, key: SortKey, window: Window) -> Option<f64> {
-    let figures = snapshot.cgroups.iter().filter_map(|cgroup| key.figure(cgroup, window));
-    figures.reduce(f64::max)
 }
 
 fn draw(buffer: &mut Buffer, state: &mut State, palette: Palette) {
@@ -225,11 +217,11 @@ fn tiny(buffer: &mut Buffer, state: &State, palette: Palette) {
         lines.top(&Line::styled("collecting…", Palette::calm()));
         return;
     };
-    for key in [SortKey::CpuSome, SortKey::MemorySome, SortKey::IoSome, SortKey::IrqFull] {
-        let figure = key.figure(root, state.window);
+    for stall in [Stall::CPU_SOME, Stall::MEMORY_SOME, Stall::IO_SOME, Stall::IRQ_FULL] {
+        let figure = state.window.of(stall).of(root);
         let text = figure.map_or_else(|| "-".to_owned(), |percent| format!("{percent:.2}"));
         let style = figure.map_or(Palette::calm(), |percent| palette.figure(percent));
-        lines.top(&Line::styled(format!("{:3} {text:>6}", key.resource()), style));
+        lines.top(&Line::styled(format!("{:3} {text:>6}", stall.resource.title()), style));
     }
 }
 

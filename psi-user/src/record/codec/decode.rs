@@ -7,8 +7,8 @@ use super::{
     Cgroup, Line, State,
 };
 use crate::{
-    fields::Stall,
-    model::{CgroupPressure, MemstallSource, Snapshot, Source},
+    fields::{Figure, Stall},
+    model::{MemstallSource, Snapshot, Source},
 };
 
 /// All paths of a snapshot together, bytes: no more is read.
@@ -44,10 +44,15 @@ impl Decoder {
         Ok(())
     }
 
-    /// One cgroup of the snapshot that was decoded last.
-    pub(in crate::record) fn cgroup(&self, path: &str, interval_ns: u64) -> Option<CgroupPressure> {
-        let cgroup = self.before.cgroups.iter().find(|cgroup| cgroup.path == path)?;
-        Some(cgroup.pressure(interval_ns))
+    /// A figure of one cgroup of the snapshot that was decoded last, or the highest of all; none where it is not there.
+    pub(in crate::record) fn highest(&self, cgroup: Option<&str>, figure: Figure, interval_ns: u64) -> Option<f64> {
+        let Figure { stall, measure } = figure;
+        let n = stall.place()?;
+        let is_meant = |path: &str| cgroup.is_none_or(|cgroup| cgroup == path);
+        let cgroups = self.before.cgroups.iter();
+        let cgroups = cgroups.filter(|cgroup| cgroup.measured >> n & 1 != 0 && is_meant(&cgroup.path));
+        let values = cgroups.map(|cgroup| measure.of(&cgroup.figures[n].pressure(interval_ns)));
+        values.reduce(f64::max)
     }
 
     /// The snapshot that was decoded last.

@@ -130,9 +130,7 @@ impl Cgroup {
 
     fn pressure(&self, interval_ns: u64) -> CgroupPressure {
         let line = |resource, kind| {
-            let n = Stall::ALL
-                .iter()
-                .position(|stall| (stall.resource, stall.kind) == (resource, kind))?;
+            let n = Stall { resource, kind }.place()?;
             (self.measured >> n & 1 != 0).then(|| self.figures[n].pressure(interval_ns))
         };
         let both = |resource| {

@@ -1,5 +1,7 @@
 //! Details of a cgroup, and recordings.
 
+use std::time::{Duration, Instant};
+
 use super::{SECOND, check, press, screen, selected, tree};
 use crate::{
     model::Snapshot,
@@ -9,6 +11,7 @@ use crate::{
         fixture::{Recording, cgroup, pod_machine, snapshot},
         keys::REPLAY_HELP,
         player::{Player, Travel},
+        search::Looked,
         state::Asked,
     },
 };
@@ -104,6 +107,12 @@ fn details_follow_the_selection_and_outlive_the_cgroup() {
     }
 }
 
+fn look(player: &mut Player<'_>, forward: bool, view: &View) -> Looked {
+    let mut search = player.search(forward, view.spikes());
+    let until = Instant::now() + Duration::from_mins(1);
+    player.look(&mut search, until).expect("frames can be read")
+}
+
 #[test]
 fn a_recording_is_shown_as_one() {
     let frame = |n: u64, percent: f64| Snapshot {
@@ -128,9 +137,9 @@ fn a_recording_is_shown_as_one() {
         Asked::Travel(Travel::Span(-60_000_000_000))
     );
 
-    assert_eq!(press(&mut view, &["n"]), Asked::Travel(Travel::Spike { forward: true }));
-    let found = player.go(Travel::Spike { forward: true }, &view.watched());
-    assert_eq!(found.ok(), Some(Ok(())));
+    assert_eq!(press(&mut view, &["n"]), Asked::Spike { forward: true });
+    let looked = look(&mut player, true, &view);
+    assert_eq!(looked, Looked::Found(2));
     assert_eq!(player.place().index, 2);
     view.at(player.place());
     view.update(player.frame().expect("a frame"));
@@ -138,8 +147,7 @@ fn a_recording_is_shown_as_one() {
     // What is selected is looked at alone.
     press(&mut view, &["G"]);
     assert_eq!(selected(&view), Some("/b"));
-    let found = player.go(Travel::Spike { forward: false }, &view.watched());
-    assert!(matches!(found, Ok(Err(_))));
+    assert_eq!(look(&mut player, false, &view), Looked::Nowhere);
 
     assert_eq!(press(&mut view, &["g", "3:04:x", "Enter"]), Asked::Nothing);
     check("replay-jump", &mut view, 100, 12);

@@ -408,7 +408,7 @@ fn what_is_gone_fades_for_one_interval() {
 #[test]
 fn the_last_interval_is_a_window_too() {
     let options = Options {
-        window: Window::Last,
+        window: Window::LAST,
         ..Options::default()
     };
     let mut view = View::new(options, Palette::new(false, true));
