@@ -22,6 +22,7 @@ mod player;
 mod prompt;
 mod run;
 mod search;
+mod shown;
 mod signals;
 mod source;
 mod state;
