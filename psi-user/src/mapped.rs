@@ -192,6 +192,12 @@ impl MappedMaps {
         fence(SeqCst);
     }
 
+    /// Gives an updater that is in the middle of its work time to end it.
+    #[expect(clippy::unused_self, reason = "tests have updaters of their own")]
+    pub(crate) fn pause(&self) {
+        std::thread::sleep(std::time::Duration::from_micros(50));
+    }
+
     /// Asks for a record's memory.
     #[inline]
     pub(crate) fn prefetch(&self, cpu: usize, slot: u32) {

@@ -57,6 +57,9 @@ impl MappedMaps {
     }
 
     #[expect(clippy::unused_self, reason = "as in psi-user")]
+    pub(crate) const fn pause(&self) {}
+
+    #[expect(clippy::unused_self, reason = "as in psi-user")]
     pub(crate) const fn prefetch(&self, _cpu: usize, _slot: u32) {}
 
     pub(crate) fn detach_updated(&self, cpu: usize) -> Option<u32> {

@@ -185,6 +185,8 @@ impl Flusher {
                     break 0;
                 }
                 tries += 1;
+                // The updater may be on a virtual CPU that waits for this one's.
+                maps.pause();
                 times = maps.times(cpu, slot);
             };
             delta[state] = gained.max(0) as u64;
