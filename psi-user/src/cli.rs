@@ -2,7 +2,7 @@
 
 mod bench;
 
-use std::{path::PathBuf, process::ExitCode, str::FromStr as _, time::Duration};
+use std::{io, path::PathBuf, process::ExitCode, str::FromStr as _, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use psi_user::{
@@ -123,7 +123,6 @@ pub(crate) enum Command {
     /// Print a shell's completion script
     Completions(CompletionsArgs),
     /// Print a manual page
-    #[command(hide = true)]
     Man(ManArgs),
 }
 
@@ -145,8 +144,9 @@ pub(crate) struct CompletionsArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// Of which command [default: of all]
-    pub(crate) command: Option<String>,
+    /// Of which command: dump, bench flush [default: of all]
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(Args, Debug)]
@@ -298,8 +298,14 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     ) {
         // A closed pipe is no error.
-        let _ = error.print();
-        return if error.use_stderr() {
+        let is_printed = error.print().or_else(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Ok(()),
+            _ => Err(error),
+        });
+        if let Err(error) = &is_printed {
+            crate::commands::complain(&format!("cannot write standard output: {error}"));
+        }
+        return if error.use_stderr() || is_printed.is_err() {
             ExitCode::from(exit::USAGE)
         } else {
             ExitCode::SUCCESS

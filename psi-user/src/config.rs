@@ -3,7 +3,7 @@
 //! A key is an option's name. What holds for all commands stands first, what is for one in its table, `[dump]`.
 
 use std::{
-    env, fs,
+    env, fs, io,
     path::{Path, PathBuf},
 };
 
@@ -21,13 +21,26 @@ use crate::cli;
 /// A line that names the file, the line and the key.
 pub(crate) fn apply(command: Command) -> Result<Command, String> {
     files().into_iter().try_fold(command, |command, path| {
-        match fs::read_to_string(&path) {
+        match read(&path) {
             Ok(text) => apply_file(command, &path, &text),
             // None; or in a folder of somebody else's, as with a HOME that was kept across a change of user.
             Err(_) if fs::metadata(&path).is_err() => Ok(command),
             Err(error) => Err(format!("{}: {error}", path.display())),
         }
     })
+}
+
+/// A file, if it is one that ends, and soon.
+fn read(path: &Path) -> io::Result<String> {
+    const LARGEST: u64 = 1 << 20;
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    if metadata.len() > LARGEST {
+        return Err(io::Error::other("larger than 1 MiB"));
+    }
+    fs::read_to_string(path)
 }
 
 /// The files, what comes later wins.
@@ -150,7 +163,10 @@ fn check(command: &Command, name: Option<&str>, key: &str, values: &[String]) ->
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let similarity = |known: &str| strsim::jaro_winkler(known, name);
     let found = known.max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-    format!("the nearest is `{}`", found.unwrap_or_default())
+    found.map_or_else(
+        || "there are none".to_owned(),
+        |found| format!("the nearest is `{found}`"),
+    )
 }
 
 #[cfg(test)]

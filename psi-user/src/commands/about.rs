@@ -19,13 +19,12 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<ExitCode, Failure> {
 pub(crate) fn man(args: &ManArgs) -> Result<ExitCode, Failure> {
     let mut command = Cli::command();
     command.build();
-    let command = match &args.command {
-        None => &command,
-        Some(name) => command
+    let command = args.command.iter().try_fold(&command, |command, name| {
+        command
             .find_subcommand(name)
             .filter(|command| !command.is_hide_set())
-            .ok_or_else(|| Failure::Usage(format!("no command {name}; `psitrace --help` lists them")))?,
-    };
+            .ok_or_else(|| Failure::Usage(format!("no command {name}; `psitrace --help` lists them")))
+    })?;
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone())
         .source(concat!("psitrace ", env!("CARGO_PKG_VERSION")))

@@ -12,6 +12,11 @@ use super::{Failure, Waiting, Woken, block_on, complain, give_up_capabilities, n
 use crate::cli::{RecordArgs, Tracing};
 
 pub(crate) fn run(tracing: &Tracing, args: &RecordArgs) -> Result<ExitCode, Failure> {
+    if args.output.as_os_str() == "-" {
+        return Err(Failure::Usage(
+            "a recording is two files and cannot go to standard output: name a file, or use `psitrace dump`".to_owned(),
+        ));
+    }
     let mut tracer = Tracer::attach(&tracing.options())?;
     // Once nothing else can fail, so that no run leaves an empty file; and while it may still be opened.
     let (recorder, damage) = Recorder::open(&args.output, args.keep)?;

@@ -15,6 +15,16 @@ pub(crate) fn run(args: &SwitchArgs, request: fn(String) -> Request, done: &str)
     if path.trim_end_matches('/').is_empty() {
         return Err(Failure::Usage(Refusal::Root.to_string()));
     }
+    if path
+        .trim_end_matches('/')
+        .split('/')
+        .skip(1)
+        .any(|part| matches!(part, "" | "." | ".."))
+    {
+        return Err(Failure::Usage(format!(
+            "{path} is no plain path: no //, /./ or /../ in it"
+        )));
+    }
     let answers = control::ask(args.pid, &request(path.clone()))
         .map_err(|error| Failure::Cannot(format!("{}: {error}; run psitrace as root", control::DIRECTORY)))?;
     if answers.is_empty() {

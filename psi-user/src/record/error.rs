@@ -18,7 +18,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file of another kind; it is left as it is.
-    #[error("{} is no recording of psitrace", path.display())]
+    #[error("{} is no recording of psitrace; it is left as it is, choose or remove it", path.display())]
     Foreign {
         /// Which.
         path: PathBuf,
@@ -33,6 +33,12 @@ pub enum Error {
         path: PathBuf,
         /// Its version.
         version: u16,
+    },
+    /// Somebody removed or emptied it while it was recorded to.
+    #[error("{} was removed or cut short by another process, and what it had is lost: record again", path.display())]
+    Gone {
+        /// Which.
+        path: PathBuf,
     },
     /// Another process records to it.
     #[error("{} is being recorded to by another process", path.display())]

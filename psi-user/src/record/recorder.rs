@@ -3,7 +3,7 @@
 use std::{
     fs::{File, OpenOptions, TryLockError},
     io,
-    os::unix::fs::FileExt as _,
+    os::unix::fs::{FileExt as _, MetadataExt as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -97,6 +97,13 @@ impl Segment {
 
     /// Writes all of it, or nothing where that can be helped.
     fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        // A log rotation or a sweep of old files would otherwise take all that comes, without a word.
+        let metadata = self.file.metadata().map_err(Error::file(&self.path))?;
+        if metadata.nlink() == 0 || metadata.len() < self.end {
+            return Err(Error::Gone {
+                path: self.path.clone(),
+            });
+        }
         self.file.write_all_at(bytes, self.end).map_err(|error| {
             // The disk is full, say: without the half frame. If this fails too, readers know it for torn.
             let _ = self.file.set_len(self.end);

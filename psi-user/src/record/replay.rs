@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    fs::File,
+    fs::{self, File},
     io::{self, Cursor},
     ops::Range,
     path::{Path, PathBuf},
@@ -50,6 +50,10 @@ impl Replay {
         let mut inputs: Vec<(PathBuf, Box<dyn Input>)> = Vec::new();
         let mut missing = None;
         for path in files(path) {
+            // Of a fifo even opening may wait for ever.
+            if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
+                return Err(Error::Foreign { path });
+            }
             match File::open(&path) {
                 Ok(file) => inputs.push((path, Box::new(file))),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -1,7 +1,9 @@
 //! Files that are cut, changed or made up.
 
+use std::path::Path;
+
 use proptest::{collection::vec, prelude::*};
-use psi_user::record::{Error, Replay, VERSION};
+use psi_user::record::{Error, Recorder, Replay, VERSION};
 
 use crate::{recorded, replayed, snapshots::run, text};
 
@@ -205,5 +207,24 @@ fn other_files_are_told_apart() {
             Replay::from_bytes(foreign.to_vec()),
             Err(Error::Foreign { .. })
         ));
+    }
+}
+
+/// What a log rotation or a sweep of old files does.
+#[test]
+fn a_file_that_is_taken_away_is_told() {
+    let snapshot = crate::snapshots::with_cpu_some(1, 1.0);
+    let spoil: [fn(&Path); 2] = [
+        |path| std::fs::remove_file(path).expect("it is there"),
+        |path| std::fs::write(path, b"").expect("it can be emptied"),
+    ];
+    for spoil in spoil {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("recording");
+        let (mut recorder, _) = Recorder::open(&path, crate::LONG).expect("a recording");
+        recorder.write(&snapshot).expect("room");
+        spoil(&path);
+        let error = recorder.write(&snapshot).expect_err("it is gone");
+        assert!(matches!(error, Error::Gone { .. }), "{error}");
     }
 }

@@ -1,6 +1,6 @@
 //! The configuration file, completions and manual pages of the real program.
 
-use std::{fs, path::Path, process::Stdio};
+use std::{fs, os::unix::fs::symlink, path::Path, process::Stdio};
 
 use tests::{
     program::{Finished, command, run},
@@ -41,6 +41,11 @@ fn defaults_come_from_the_file() {
     run_with(folder.path(), &["dump", "--help"]).expect_success();
 
     fs::remove_file(&file).expect("it is there");
+    symlink("/dev/zero", &file).expect("a link");
+    let finished = run_with(folder.path(), &["check"]);
+    assert!(finished.expect_failure(2).contains("not a regular file"));
+
+    fs::remove_file(&file).expect("it is there");
     fs::create_dir(&file).expect("a folder");
     let finished = run_with(folder.path(), &["check"]);
     assert!(finished.expect_failure(2).contains(&file.display().to_string()));
@@ -63,6 +68,10 @@ fn completions_and_manual_pages_are_printed() {
     for (arguments, words) in [
         (&["man"][..], [".TH psitrace", "Exit codes", "psitrace\\-record"]),
         (&["man", "dump"], ["psitrace\\-dump", "\\-\\-fields", "csv"]),
+        (
+            &["man", "bench", "flush"],
+            ["psitrace\\-bench\\-flush", "\\-\\-updates", "rstat"],
+        ),
     ] {
         let finished = run(arguments);
         for word in words {

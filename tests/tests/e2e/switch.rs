@@ -210,6 +210,12 @@ fn what_cannot_be_switched_is_told_in_a_line() {
         assert!(with_pid.expect_failure(1).contains("pid 1"), "{}", with_pid.stderr);
         assert!(run(&[command, "/"]).expect_failure(2).contains("root"));
         assert!(run(&[command, "no/slash"]).expect_failure(2).contains("/no/slash"));
+        for path in ["//a", "/a//b", "/./a", "/a/../b"] {
+            assert!(
+                run(&[command, path]).expect_failure(2).contains("no plain path"),
+                "{path}"
+            );
+        }
         run(&[command]).expect_failure(2);
     }
     let dump = Dump::start(&["--interval", "200ms", "--track", "/no-such"]);

@@ -1,8 +1,11 @@
 //! Wrong arguments: exit code 2, one line that says what is wrong, and nothing written.
 
-use std::fs;
+use std::fs::{self, File};
 
-use tests::{program::run, session::Session};
+use tests::{
+    program::{self, run},
+    session::Session,
+};
 
 #[test]
 fn wrong_arguments_are_named_in_a_line() {
@@ -56,6 +59,16 @@ fn output_that_cannot_be_written_is_named() {
     }
     let finished = run(&["dump", "--count", "1", "--interval", "50ms", "--output", "/dev/full"]);
     assert!(finished.expect_failure(2).contains("/dev/full"));
+    let finished = run(&["record", "--output", "-"]);
+    assert!(finished.expect_failure(2).contains("standard output"));
+    for text in ["--help", "--version"] {
+        let full = File::options().write(true).open("/dev/full").expect("/dev/full");
+        let output = program::command(&[text])
+            .stdout(full)
+            .output()
+            .expect("psitrace starts");
+        assert_eq!(output.status.code(), Some(2), "{text}");
+    }
 }
 
 /// A wrong argument is found before the file is touched.

@@ -29,7 +29,8 @@ struct Report {
 struct Row {
     load: Load,
     depths: Vec<Depth>,
-    /// What a level adds to the time with psitrace attached, % of the time with none: least squares over the depths.
+    /// What a level adds to the time with psitrace attached, % of the time with none: least squares over the depths. Absent if
+    /// noise explains it.
     per_level: Option<f64>,
     /// What a level adds to the time with the kernel's PSI in these cgroups, likewise; absent where it has none.
     kernel_per_level: Option<f64>,
@@ -115,12 +116,15 @@ fn row(load: Load, nested: &Nested, pairs: u32) -> Result<Row, Failure> {
     })
 }
 
-/// By how much a ratio grows a level, %; none if one is missing.
+/// By how much a ratio grows a level, %; none if one is missing, or if the deepest is not told from noise.
 fn slope(depths: &[Depth], ratio: impl Fn(&Depth) -> Option<Summary>) -> Option<f64> {
     let points: Vec<(f64, f64)> = depths
         .iter()
         .map(|depth| Some((depth.levels as f64, ratio(depth)?.median)))
         .collect::<Option<_>>()?;
+    if !depths.last().and_then(&ratio).is_some_and(|deepest| deepest.is_told()) {
+        return None;
+    }
     let count = points.len() as f64;
     let (x, y) = points
         .iter()

@@ -58,14 +58,19 @@ fn left_out(count: usize) -> usize {
 }
 
 impl Summary {
+    /// Whether the ratio is told from 1.
+    pub(super) fn is_told(&self) -> bool {
+        self.pairs >= ENOUGH && !(self.low..=self.high).contains(&1.0)
+    }
+
     /// The ratio and between what it is; no ratio if it could as well be 1, or if there are too few pairs to tell.
     pub(super) fn text(&self) -> String {
         let Self { median, low, high, .. } = self;
         let between = format!("({low:.3} to {high:.3})");
-        if self.pairs < ENOUGH || (*low..=*high).contains(&1.0) {
-            format!("noise {between}")
-        } else {
+        if self.is_told() {
             format!("{median:.3} {between}")
+        } else {
+            format!("noise {between}")
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::{
     io::{BufRead as _, BufReader},
+    os::unix::process::CommandExt as _,
     process::{Child, Command, Stdio},
 };
 
 use aya::programs::loaded_programs;
-use psi_user::nothing::Nothing;
-use rustix::process::{Pid, Signal, kill_process};
+use psi_user::{nothing::Nothing, privilege};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use serde::Serialize;
 
 use crate::commands::Failure;
@@ -58,13 +59,15 @@ impl Tracer {
     fn start(options: &[&str]) -> Result<Self, Failure> {
         let failed = |reason: String| Failure::Cannot(format!("psitrace dump {}: {reason}", options.join(" ")));
         let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(["dump", "--depth", "0"])
             .args(options)
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| failed(error.to_string()))?;
+            .stdout(Stdio::piped());
+        // SAFETY: one system call, no memory, between fork and exec. The thread that starts it is the process's only one.
+        unsafe { command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::TERM))?)) };
+        let child = command.spawn().map_err(|error| failed(error.to_string()))?;
         let mut this = Self(child);
         // Its first record: it is attached. The pipe has room for those of many minutes.
         let mut line = String::new();
@@ -101,6 +104,7 @@ pub(super) fn loaded_at_switches() -> usize {
 
 /// Fails while something else is attached: what it costs would be in every figure.
 pub(super) fn require_detached() -> Result<(), Failure> {
+    privilege::check()?;
     if loaded_at_switches() == 0 {
         return Ok(());
     }

@@ -17,7 +17,8 @@ impl Fields {
     /// Parses the option's value.
     pub(crate) fn parse(list: &str) -> Result<Self, UnknownField> {
         let mut fields: Vec<Field> = Vec::new();
-        for name in list.split(',') {
+        // A comma at the end is no harm.
+        for name in list.trim_end_matches(',').split(',') {
             for field in Field::select(name.trim())? {
                 // One that is named twice is written once.
                 if !fields.contains(&field) {
