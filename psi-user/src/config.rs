@@ -241,7 +241,7 @@ mod tests {
             ("# nothing\ninterval = \"1s\"\n", 2, &["`interval`"]),
             ("max-cgroups = \"many\"\n", 1, &["max-cgroups:", "many"]),
             ("[dump]\nalso-record = \"f\"\n", 2, &["`also-record`"]),
-            ("[man]\n", 1, &["`man`"]),
+            ("[bench.flush]\ncgroups = 5\n", 1, &["`flush`", "there are none"]),
             ("[dump]\ncount = 1\ncount = 2\n", 3, &["duplicate"]),
         ] {
             let error = parse(&[text], &["dump"]).expect_err(text);
