@@ -50,8 +50,8 @@ impl Replay {
         let mut inputs: Vec<(PathBuf, Box<dyn Input>)> = Vec::new();
         let mut missing = None;
         for path in files(path) {
-            // Of a fifo even opening may wait for ever.
-            if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
+            // Of a fifo even opening may wait for ever; a folder says what it is.
+            if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
                 return Err(Error::Foreign { path });
             }
             match File::open(&path) {

@@ -1,6 +1,6 @@
 //! Files that cannot be recorded to or replayed, and times that are not in them.
 
-use std::fs;
+use std::{fs, process::Command};
 
 use tests::{program::run, session::Session};
 
@@ -41,6 +41,12 @@ fn files_that_are_no_recording_are_named_and_left_alone() {
             );
         }
         assert_eq!(fs::read(path).ok(), before, "{path} was changed");
+    }
+    let fifo = path("fifo");
+    let made = Command::new("mkfifo").arg(&fifo).status().expect("mkfifo is installed");
+    assert!(made.success());
+    for arguments in [&["dump", "--replay", &fifo][..], &["record", "-o", &fifo]] {
+        assert!(run(arguments).expect_failure(2).contains("no recording"));
     }
     // As the second of the two files, too.
     fs::copy(&foreign, path("good.2")).expect("a file");
