@@ -128,6 +128,20 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Prints a report: one JSON object, or as text.
+pub(crate) fn print_report<T: serde::Serialize>(
+    report: &T,
+    json: bool,
+    text: impl FnOnce(&T) -> String,
+) -> Result<(), Failure> {
+    print(&if json {
+        // Numbers and strings only: this cannot fail.
+        serde_json::to_string(report).unwrap_or_default() + "\n"
+    } else {
+        text(report)
+    })
+}
+
 /// Runs a command's future on this thread.
 pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::runtime::Builder::new_current_thread()

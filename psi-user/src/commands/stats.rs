@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::{
     Failure, Waiting, Woken, block_on, give_up_capabilities,
     holds::{Column, table, thousands},
-    next_time, print,
+    next_time, print_report,
 };
 use crate::cli::{StatsArgs, Tracing};
 
@@ -67,11 +67,7 @@ pub(crate) fn run(tracing: &Tracing, args: &StatsArgs) -> Result<ExitCode, Failu
         Ok(())
     })?;
     let report = report(&tracer, start.elapsed());
-    print(&if args.json {
-        serde_json::to_string(&report).unwrap_or_default() + "\n"
-    } else {
-        lines(&report)
-    })?;
+    print_report(&report, args.json, lines)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     cli::BenchDepthArgs,
-    commands::{Failure, print},
+    commands::{Failure, print_report},
 };
 
 const DEPTHS: [usize; 4] = [1, 4, 8, 16];
@@ -65,12 +65,7 @@ pub(super) fn run(args: &BenchDepthArgs) -> Result<ExitCode, Failure> {
         machine,
         loads: rows,
     };
-    print(&if args.json {
-        // Numbers and strings only: this cannot fail.
-        serde_json::to_string(&report).unwrap_or_default() + "\n"
-    } else {
-        table(&report)
-    })?;
+    print_report(&report, args.json, table)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -26,7 +26,7 @@ use crate::{
     commands::{
         Failure,
         holds::{Column, table, thousands},
-        print,
+        print_report,
     },
 };
 
@@ -118,11 +118,7 @@ pub(crate) fn run(args: &BenchFlushArgs) -> Result<ExitCode, Failure> {
         ways,
         control: control(args, updaters, looks)?,
     };
-    print(&if args.json {
-        serde_json::to_string(&report).unwrap_or_default() + "\n"
-    } else {
-        lines(&report)
-    })?;
+    print_report(&report, args.json, lines)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     cli::BenchOverheadArgs,
-    commands::{Failure, print},
+    commands::{Failure, print_report},
 };
 
 /// How deep the loads run: /user.slice/user-0.slice/session-4.scope in the series.
@@ -84,12 +84,7 @@ pub(super) fn run(args: &BenchOverheadArgs) -> Result<ExitCode, Failure> {
         loads: rows,
         left_loaded: loaded_at_switches(),
     };
-    print(&if args.json {
-        // Numbers and strings only: this cannot fail.
-        serde_json::to_string(&report).unwrap_or_default() + "\n"
-    } else {
-        table(&report)
-    })?;
+    print_report(&report, args.json, table)?;
     Ok(ExitCode::SUCCESS)
 }
 
