@@ -249,6 +249,23 @@ fn load_program(ebpf: &mut Ebpf, spec: ProgramSpec, btf: &Btf) -> Result<u32, St
         .unwrap_or(0))
 }
 
+/// Loads the program `name` and attaches it to the tracepoint `hook`, until `ebpf` is dropped.
+pub(crate) fn attach_tracepoint(ebpf: &mut Ebpf, name: &str, hook: &str, btf: &Btf) -> Result<(), Error> {
+    let failed = |reason| Error::Program {
+        program: name.to_owned(),
+        reason,
+    };
+    let program = ebpf
+        .program_mut(name)
+        .ok_or_else(|| failed("not in the object".to_owned()))?;
+    <&mut BtfTracePoint>::try_from(program)
+        .and_then(|program| {
+            program.load(hook, btf)?;
+            program.attach().map(drop)
+        })
+        .map_err(|error| failed(reason(&error)))
+}
+
 /// What the verifier says after its verdict.
 const STATISTICS: [&str; 3] = ["processed ", "stack depth ", "verification time "];
 

@@ -1,10 +1,10 @@
 //! Programs that do nothing at the tracer's busiest hooks: what the kernel's own way to a program costs there.
 
-use aya::{Btf, Ebpf, EbpfLoader, programs::BtfTracePoint};
+use aya::{Btf, Ebpf, EbpfLoader};
 
 use crate::{
     error::Error,
-    load::{OBJECT, chain, reason},
+    load::{OBJECT, attach_tracepoint, chain},
     privilege,
 };
 
@@ -36,20 +36,7 @@ impl Nothing {
             .map_err(|error| Error::Object(chain(&error)))?;
         let btf = Btf::from_sys_fs().map_err(|error| Error::Btf(error.to_string()))?;
         for hook in HOOKS {
-            let name = format!("nothing_{hook}");
-            let failed = |reason| Error::Program {
-                program: name.clone(),
-                reason,
-            };
-            let program = ebpf
-                .program_mut(&name)
-                .ok_or_else(|| failed("not in the object".to_owned()))?;
-            <&mut BtfTracePoint>::try_from(program)
-                .and_then(|program| {
-                    program.load(hook, &btf)?;
-                    program.attach().map(drop)
-                })
-                .map_err(|error| failed(reason(&error)))?;
+            attach_tracepoint(&mut ebpf, &format!("nothing_{hook}"), hook, &btf)?;
         }
         Ok(Self(ebpf))
     }

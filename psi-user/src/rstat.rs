@@ -2,14 +2,14 @@
 
 use std::os::fd::AsFd as _;
 
-use aya::{Btf, Ebpf, EbpfLoader, maps::Map, programs::BtfTracePoint};
+use aya::{Btf, Ebpf, EbpfLoader, maps::Map};
 use psi_common::layout::{Rstat as Record, rstat_lock};
 
 use crate::{
     error::Error,
     flush::HoldTimes,
     kernel::Kernel,
-    load::{OBJECT, chain, reason},
+    load::{OBJECT, attach_tracepoint, chain},
     mapped::MappedArray,
     privilege,
 };
@@ -94,19 +94,7 @@ impl Rstat {
         let btf = Btf::from_sys_fs().map_err(|error| Error::Btf(error.to_string()))?;
         for &lock in &locks {
             for name in LOCKS[lock].1 {
-                let failed = |reason| Error::Program {
-                    program: name.to_owned(),
-                    reason,
-                };
-                let program = ebpf
-                    .program_mut(name)
-                    .ok_or_else(|| failed("not in the object".to_owned()))?;
-                <&mut BtfTracePoint>::try_from(program)
-                    .and_then(|program| {
-                        program.load(name, &btf)?;
-                        program.attach().map(drop)
-                    })
-                    .map_err(|error| failed(reason(&error)))?;
+                attach_tracepoint(&mut ebpf, name, name, &btf)?;
             }
         }
         Ok(Self {
