@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{summary::Counts, workspace::Workspace};
+use crate::workspace::Workspace;
 
 /// Set-up, the BPF build, guests and the test run of psitrace.
 #[derive(Debug, Parser)]
@@ -57,7 +57,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Setup => setup::run(&workspace).map(|()| ExitCode::SUCCESS),
         Command::Ebpf(options) => ebpf::run(&workspace, options).map(|()| ExitCode::SUCCESS),
-        Command::Vm(options) => vm::run(&workspace, options).map(Counts::exit_code),
+        Command::Vm(options) => vm::run(&workspace, options).map(|guests| guests.counts.exit_code()),
         Command::Accuracy(options) => accuracy::run(&workspace, options).map(|()| ExitCode::SUCCESS),
         Command::Soak(options) => soak::run(&workspace, options).map(|()| ExitCode::SUCCESS),
         Command::Screens(options) => screens::run(&workspace, options).map(|()| ExitCode::SUCCESS),

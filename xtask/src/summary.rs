@@ -1,7 +1,8 @@
-//! Counting tests in the output of `cargo test`.
+//! Counting tests in the output of `cargo test`, and what it says of those that failed.
 
 use std::{
     fmt::{self, Display},
+    mem,
     process::ExitCode,
 };
 
@@ -12,6 +13,8 @@ use crate::process;
 pub(crate) struct Suite {
     pub(crate) name: String,
     pub(crate) counts: Counts,
+    /// What failed or was skipped, and why: a line each, to be read at the end of a long output.
+    pub(crate) complaints: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,37 +63,90 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
+/// Of what a test says when it panics: a record of many cgroups fills a screen.
+const LONGEST_COMPLAINT: usize = 400;
+
 /// Fed with the output of one `cargo test`, line by line.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     suites: Vec<Suite>,
     current: String,
-    /// Names, as a test may say twice why it skips.
-    skips: Vec<String>,
+    /// Names and reasons; a test may say twice why it skips.
+    skips: Vec<(String, String)>,
+    /// The threads that panicked, and what they said; a thread has its test's name.
+    panics: Vec<(String, String)>,
+    says_why: bool,
+    /// The names in libtest's last list of failures.
+    failed: Vec<String>,
+    lists_failures: bool,
 }
 
 impl Parser {
     pub(crate) fn line(&mut self, line: &str) {
-        let Self { suites, current, skips } = self;
         let line = without_colors(line);
+        if self.says_why {
+            self.says_why = self.goes_on(&line);
+        }
+        let is_listed = line.starts_with("    ");
         let line = line.trim();
         if let Some(name) = suite_name(line) {
-            *current = name;
-            skips.clear();
-        } else if let Some(name) = skipped_test(line) {
-            if !skips.contains(&name) {
-                skips.push(name);
+            *self = Self {
+                suites: mem::take(&mut self.suites),
+                current: name,
+                ..Self::default()
+            };
+        } else if let Some((name, reason)) = skipped_test(line) {
+            if !self.skips.iter().any(|(other, _)| *other == name) {
+                self.skips.push((name, reason));
             }
-        } else if let Some(mut counts) = result(line) {
-            // To libtest a test that returns early has passed.
-            let skips = std::mem::take(skips).len();
-            counts.passed = counts.passed.saturating_sub(skips);
-            counts.skipped += skips;
-            suites.push(Suite {
-                name: current.clone(),
-                counts,
-            });
+        } else if let Some((thread, place)) = panicked(line) {
+            self.panics.push((thread, place));
+            self.says_why = true;
+        } else if line == "failures:" {
+            // The first such list has what the tests printed.
+            self.failed.clear();
+            self.lists_failures = true;
+        } else if let Some(counts) = result(line) {
+            self.end_of_suite(counts);
+        } else if self.lists_failures && is_listed {
+            self.failed.push(line.to_owned());
         }
+    }
+
+    /// Adds `line` to what the last panic says, if it belongs to it.
+    fn goes_on(&mut self, line: &str) -> bool {
+        let is_other = ["stack backtrace:", "note: ", "test result: "]
+            .iter()
+            .any(|start| line.starts_with(start));
+        match self.panics.last_mut() {
+            Some((_, why)) if !is_other && why.len() < LONGEST_COMPLAINT => {
+                let left = LONGEST_COMPLAINT - why.len();
+                why.push(' ');
+                why.extend(line.trim().chars().take(left));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn end_of_suite(&mut self, mut counts: Counts) {
+        // To libtest a test that returns early has passed.
+        counts.passed = counts.passed.saturating_sub(self.skips.len());
+        counts.skipped += self.skips.len();
+        let skipped = self
+            .skips
+            .iter()
+            .map(|(name, reason)| format!("{name} skipped: {reason}"));
+        let failed = self.failed.iter().map(|name| {
+            let panic = self.panics.iter().find(|(thread, _)| thread == name);
+            format!("{name} failed: {}", panic.map_or("see above", |(_, why)| why))
+        });
+        self.suites.push(Suite {
+            name: self.current.clone(),
+            counts,
+            complaints: skipped.chain(failed).collect(),
+        });
+        self.skips.clear();
     }
 
     /// The suites that ran, without those that have no test.
@@ -112,16 +168,24 @@ fn suite_name(line: &str) -> Option<String> {
     Some(file.rsplit_once('-').map_or(file, |(name, _)| name).to_owned())
 }
 
-/// The name in `SKIP <name>: <reason>`.
+/// Name and reason in `SKIP <name>: <reason>`.
 ///
 /// With one thread and no capture, libtest has already written `test <name> ... ` to the line.
-fn skipped_test(line: &str) -> Option<String> {
+fn skipped_test(line: &str) -> Option<(String, String)> {
     let said = line
         .strip_prefix("test ")
         .and_then(|rest| rest.split_once(" ... "))
         .map_or(line, |(_, said)| said);
-    let (name, _) = said.strip_prefix("SKIP ")?.split_once(':')?;
-    Some(name.trim().to_owned())
+    let (name, reason) = said.strip_prefix("SKIP ")?.split_once(':')?;
+    Some((name.trim().to_owned(), reason.trim().to_owned()))
+}
+
+/// Name and place in `thread '<name>' (<id>) panicked at <place>:`.
+fn panicked(line: &str) -> Option<(String, String)> {
+    let (_, rest) = line.split_once("thread '")?;
+    let (name, rest) = rest.split_once('\'')?;
+    let (_, place) = rest.split_once("panicked at ")?;
+    Some((name.to_owned(), place.to_owned()))
 }
 
 /// Libtest's `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; ...`.
@@ -171,6 +235,7 @@ mod tests {
                 failed,
                 skipped,
             },
+            complaints: Vec::new(),
         }
     }
 
@@ -203,7 +268,61 @@ SKIP b: said twice
 test c ... ok
 test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 ";
-        assert_eq!(parse(output), [suite("e2e", 1, 0, 2)]);
+        let [e2e] = &parse(output)[..] else {
+            panic!("expected one suite");
+        };
+        assert_eq!(e2e.counts, suite("e2e", 1, 0, 2).counts);
+        assert_eq!(e2e.complaints, ["a skipped: no fentry here", "b skipped: not root"]);
+    }
+
+    #[test]
+    fn failures_are_told_again_with_their_reasons() {
+        let output = "\
+     Running tests/e2e.rs (target/debug/deps/e2e-0123abc)
+test a::b ... 
+thread 'a::b' (17) panicked at tests/a.rs:41:10:
+expected 1,
+saw 2
+stack backtrace:
+   0: __rustc::rust_begin_unwind
+FAILED
+test c ... thread 'other' panicked at x.rs:1:1:
+caught
+ok
+failures:
+
+---- a::b stdout ----
+    something
+
+failures:
+    a::b
+    d
+
+test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+     Running tests/f.rs (target/debug/deps/f-0123abc)
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+        let [e2e, f] = &parse(output)[..] else {
+            panic!("expected two suites");
+        };
+        let wanted = [
+            "a::b failed: tests/a.rs:41:10: expected 1, saw 2",
+            "d failed: see above",
+        ];
+        assert_eq!(e2e.complaints, wanted);
+        assert_eq!(*f, suite("f", 1, 0, 0));
+    }
+
+    #[test]
+    fn a_long_complaint_is_cut() {
+        let long = "saw much ".repeat(1000);
+        let output = format!(
+            "thread 'a' panicked at a.rs:1:1:\n{long}\n{long}\nfailures:\n    a\n\
+             test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n"
+        );
+        let suites = parse(&output);
+        let length = suites[0].complaints[0].len();
+        assert!((400..450).contains(&length), "expected some 400 bytes, saw {length}");
     }
 
     #[test]

@@ -16,9 +16,6 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Other kernels: their suite's name.
-const GUESTS: &str = "guests";
-
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Take the machine as it is.
@@ -95,7 +92,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
     }
     if options.wants_guests() {
         match vm::obstacle() {
-            Some(obstacle) => report.skip(GUESTS, &obstacle),
+            Some(obstacle) => report.skip(vm::SUITE, &obstacle),
             None => report.guests(workspace),
         }
     }
@@ -175,13 +172,10 @@ impl Report {
     }
 
     fn guests(&mut self, workspace: &Workspace) {
-        section(GUESTS);
+        section(vm::SUITE);
         match vm::run(workspace, &vm::Options::default()) {
-            Ok(counts) => self.suites.push(Suite {
-                name: GUESTS.to_owned(),
-                counts,
-            }),
-            Err(error) => self.fail(GUESTS, &format!("{error:#}")),
+            Ok(suite) => self.suites.push(suite),
+            Err(error) => self.fail(vm::SUITE, &format!("{error:#}")),
         }
     }
 
@@ -191,10 +185,7 @@ impl Report {
             failed: 1,
             ..Counts::default()
         };
-        self.suites.push(Suite {
-            name: name.to_owned(),
-            counts,
-        });
+        self.add(name, counts, format!("failed: {why}"));
     }
 
     fn skip(&mut self, name: &str, why: &str) {
@@ -203,9 +194,14 @@ impl Report {
             skipped: 1,
             ..Counts::default()
         };
+        self.add(name, counts, format!("skipped: {why}"));
+    }
+
+    fn add(&mut self, name: &str, counts: Counts, complaint: String) {
         self.suites.push(Suite {
             name: name.to_owned(),
             counts,
+            complaints: vec![complaint],
         });
     }
 
@@ -215,14 +211,19 @@ impl Report {
         let mut total = Counts::default();
         let width = suites.iter().map(|suite| suite.name.len()).max().unwrap_or_default();
         println!("{:width$}  passed  failed  skipped", "");
-        for Suite { name, counts } in suites {
+        for Suite { name, counts, .. } in &suites {
             let Counts {
                 passed,
                 failed,
                 skipped,
             } = counts;
             println!("{name:width$}  {passed:6}  {failed:6}  {skipped:7}");
-            total += counts;
+            total += *counts;
+        }
+        for Suite { name, complaints, .. } in &suites {
+            for complaint in complaints {
+                println!("{name}: {complaint}");
+            }
         }
         let code = total.exit_code();
         println!("{total}");

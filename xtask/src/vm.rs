@@ -22,13 +22,20 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{process, staleness, summary::Counts, workspace::Workspace};
+use crate::{
+    process, staleness,
+    summary::{Counts, Suite},
+    workspace::Workspace,
+};
 
 use self::{
     guest::{Guest, Machine},
     kernel::{Kernel, Wanted},
     report::Report,
 };
+
+/// The name of the guests' tests, all together.
+pub(crate) const SUITE: &str = "guests";
 
 /// What this needs, and the package that has it.
 pub(crate) const TOOLS: [(&str, &str); 4] = [
@@ -73,7 +80,7 @@ pub(crate) const fn is_possible() -> bool {
 }
 
 /// Boots the guests and prints what each found; the counts are those of their tests.
-pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<Counts> {
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<Suite> {
     if let Some(obstacle) = obstacle() {
         bail!(obstacle);
     }
@@ -85,12 +92,14 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<Counts> {
     let programs = ["psitrace", "psi-guest", "psi-load"].map(|name| workspace.target.join("release").join(name));
 
     let mut total = Counts::default();
+    let mut complaints = Vec::new();
     let mut jobs = Vec::new();
     for (wanted, machine) in matrix(options) {
         match Kernel::find(&wanted, &folder.join("kernels")) {
             Ok(kernel) => jobs.push((kernel, machine)),
             Err(error) => {
                 println!("SKIP guest {wanted}, {machine}: {error:#}");
+                complaints.push(format!("{wanted}, {machine} skipped: {error:#}"));
                 total.skipped += 1;
             }
         }
@@ -111,6 +120,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<Counts> {
             kernel.release
         ));
         table.add(kernel, *machine, &report.rows);
+        let failures = report.failures.into_iter().chain(report.complaint);
+        complaints.extend(failures.map(|why| format!("{}, {machine} failed: {why}", kernel.release)));
         accuracy.extend(report.accuracy.into_iter().map(|line| line + "\n"));
         total += report.counts;
     }
@@ -128,7 +139,11 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<Counts> {
         lines.len(),
         start.elapsed().as_secs_f64()
     );
-    Ok(total)
+    Ok(Suite {
+        name: SUITE.to_owned(),
+        counts: total,
+        complaints,
+    })
 }
 
 /// Does `work` for each item, for as many at a time as there are CPUs, but not more than two.

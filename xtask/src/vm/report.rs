@@ -15,6 +15,8 @@ pub(crate) struct Report {
     pub(crate) rows: Vec<String>,
     /// psitrace's figures beside the kernel's, one JSON object each.
     pub(crate) accuracy: Vec<String>,
+    /// Tests that failed, and why.
+    pub(crate) failures: Vec<String>,
     /// What was wrong with the guest as a whole.
     pub(crate) complaint: Option<String>,
     last_lines: VecDeque<String>,
@@ -28,6 +30,7 @@ impl Report {
             counts,
             rows,
             accuracy,
+            failures,
             last_lines,
             ..
         } = self;
@@ -41,8 +44,9 @@ impl Report {
         last_lines.push_front(line.to_owned());
         if line.starts_with("ok ") {
             counts.passed += 1;
-        } else if line.starts_with("FAIL ") {
+        } else if let Some(failure) = line.strip_prefix("FAIL ") {
             counts.failed += 1;
+            failures.push(failure.to_owned());
         } else {
             return None;
         }
@@ -143,6 +147,7 @@ mod tests {
             ["ok a (3 s)", "[ 1.0] noise", "FAIL b: no"]
         );
         assert_eq!(report.accuracy, ["{\"cpus\":2}"]);
+        assert_eq!(report.failures, ["b: no"]);
         report.end(exited(35));
         assert_eq!(report.complaint, None);
         assert_eq!((report.counts.passed, report.counts.failed), (1, 1));
