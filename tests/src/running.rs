@@ -106,10 +106,11 @@ impl Dump {
         record
     }
 
-    /// The first of the next `n` records that `is_wanted`; panics with the last one if none is.
+    /// The first of the `n` records made from now on that `is_wanted`; panics with the last one if none is.
     #[track_caller]
     pub fn find(&mut self, what: &str, n: usize, is_wanted: impl Fn(&Record) -> bool) -> Record {
-        let mut record = self.record();
+        // Older ones would use up the `n`, or tell of what was before.
+        let mut record = self.fresh();
         for _ in 1..n {
             if is_wanted(&record) {
                 return record;
