@@ -212,6 +212,13 @@ impl Tracer {
         }
     }
 
+    /// Whether the last flush left readings unused: their updaters were stopped in the middle of their work, with their
+    /// virtual CPUs. Totals lack what these gained until a later flush makes up for it.
+    #[must_use]
+    pub fn has_unread(&self) -> bool {
+        self.flusher.has_unread()
+    }
+
     /// Flushes and yields the pressure of all cgroups that exist.
     ///
     /// # Errors

@@ -54,6 +54,9 @@ struct Comparison {
 /// the CPUs is uneven. Each read of a kernel file closes the kernel's window; so both are sampled together.
 const CO_SAMPLING: Duration = Duration::from_millis(250);
 
+/// Times that both sides are looked at for one sample, see [`Tracer::has_unread`].
+const MOST_LOOKS: u32 = 20;
+
 /// A cgroup to compare.
 struct Target {
     path: String,
@@ -188,11 +191,20 @@ fn sample(tracer: &mut Tracer, targets: &[Target]) -> Result<Sample, Failure> {
     // What takes time comes first, so that the two sides are read right after each other, always in this order: what
     // lies between is the same at both ends of the interval and cancels out, but for what `skew_us` says.
     tracer.housekeeping()?;
-    let kernel = targets
-        .iter()
-        .map(Target::kernel_totals)
-        .collect::<Result<Vec<_>, _>>()?;
-    tracer.sample();
+    let mut looks = 0;
+    let kernel = loop {
+        let kernel = targets
+            .iter()
+            .map(Target::kernel_totals)
+            .collect::<Result<Vec<_>, _>>()?;
+        tracer.sample();
+        looks += 1;
+        if !tracer.has_unread() || looks == MOST_LOOKS {
+            break kernel;
+        }
+        // What could not be read now would be missing from the difference.
+        std::thread::sleep(Duration::from_millis(1));
+    };
     let snapshot = tracer.snapshot()?;
     let sides = targets.iter().zip(kernel).map(|(target, kernel)| {
         let path = &target.path;

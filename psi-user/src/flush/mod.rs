@@ -224,8 +224,13 @@ impl Flusher {
             self.window = 0;
         }
         self.window += 1;
-        self.odd = !self.unread.is_empty();
+        self.odd = self.has_unread();
         self.account();
+    }
+
+    /// Whether the last round left readings unused, which a later one makes up for.
+    pub(crate) fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
     }
 
     /// Notes what the round took.
