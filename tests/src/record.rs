@@ -4,6 +4,10 @@ use serde_json::Value;
 
 use crate::cgroup::Cgroup;
 
+/// Readings that a run may give up: an emulator, or a host that takes a virtual CPU away, leaves an updater standing in the
+/// middle of its work.
+pub const MOST_REJECTED_READINGS: u64 = 3;
+
 /// One record.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -73,6 +77,16 @@ impl Record {
         quality[counter]
             .as_u64()
             .unwrap_or_else(|| panic!("expected the counter {counter}, saw {quality}"))
+    }
+
+    /// Panics if more readings were given up than virtual CPUs that stand still explain.
+    #[track_caller]
+    pub fn expect_readings(&self) {
+        let rejected = self.quality("rejected_readings");
+        assert!(
+            rejected <= MOST_REJECTED_READINGS,
+            "expected at most {MOST_REJECTED_READINGS} rejected readings, saw {rejected}"
+        );
     }
 
     /// By how much a total grew from `self` to `after`, in % of the time between the two.

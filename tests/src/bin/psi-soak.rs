@@ -202,13 +202,9 @@ fn check_end(outer: &Cgroup, settled: &Record, still: &Record) -> Vec<String> {
             "expected no drift but by missed switches, saw {drift} of {missed}"
         ));
     }
-    // Storage failures are told in the table: under a lock the kernel's allocator may refuse.
-    for counter in [
-        "overflows",
-        "program_misses",
-        "rejected_readings",
-        "cgroups_without_slot",
-    ] {
+    // Storage failures and rejected readings are told in the table: under a lock the kernel's allocator may refuse, and a
+    // virtual CPU may be taken away in the middle of a program.
+    for counter in ["overflows", "program_misses", "cgroups_without_slot"] {
         let count = still.quality(counter);
         if count > 0 {
             wrong.push(format!("expected {counter} 0, saw {count}"));

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use rustix::process::Signal;
 use serde_json::Value;
-use tests::{PATIENCE, bpf_ids::Ids, eventually, program, running::Dump};
+use tests::{PATIENCE, bpf_ids::Ids, eventually, program, record::MOST_REJECTED_READINGS, running::Dump};
 
 use crate::suite::Guest;
 
@@ -71,10 +71,6 @@ pub(crate) fn no_psi_files(_: &mut Guest) {
         "expected the reason, saw {message:?}"
     );
 }
-
-/// Readings that one run may give up: the emulator runs one CPU at a time, and leaves another standing in the middle of a
-/// program for as long as the first has timers that end soon.
-const MOST_REJECTED_READINGS: u64 = 3;
 
 /// Nothing was missed, guessed or repaired in any run.
 pub(crate) fn quality(guest: &mut Guest) {
