@@ -12,7 +12,7 @@ use psi_user::{
 };
 use serde::Serialize;
 
-use super::{Failure, print};
+use super::{Failure, print_report};
 use crate::cli::{CheckArgs, Tracing, exit};
 
 #[derive(Debug, Serialize)]
@@ -65,12 +65,7 @@ struct ProgramLine {
 
 pub(crate) fn run(tracing: &Tracing, args: &CheckArgs) -> Result<ExitCode, Failure> {
     let report = report(tracing);
-    let text = if args.json {
-        serde_json::to_string(&report).unwrap_or_default() + "\n"
-    } else {
-        lines(&report)
-    };
-    print(&text)?;
+    print_report(&report, args.json, lines)?;
     Ok(if report.ok {
         ExitCode::SUCCESS
     } else {

@@ -114,28 +114,25 @@ pub(crate) fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "psitrace: {line}");
 }
 
-/// Prints to standard output; a closed pipe is no error.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
+/// Prints to standard output. Says whether there is still a reader; that there is none is no error.
+pub(crate) fn print(text: &str) -> Result<bool, Failure> {
     use io::Write as _;
-    match io::stdout()
-        .write_all(text.as_bytes())
-        .and_then(|()| io::stdout().flush())
-    {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::Usage(format!("cannot write standard output: {error}")))
-        }
-        _ => Ok(()),
+    let mut output = io::stdout();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::Usage(format!("cannot write standard output: {error}"))),
     }
 }
 
-/// Prints a report: one JSON object, or as text.
+/// Prints a report: one JSON object, or as text. Says whether there is still a reader.
 pub(crate) fn print_report<T: serde::Serialize>(
     report: &T,
     json: bool,
     text: impl FnOnce(&T) -> String,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     print(&if json {
-        // Numbers and strings only: this cannot fail.
+        // Plain data with strings for keys: this cannot fail.
         serde_json::to_string(report).unwrap_or_default() + "\n"
     } else {
         text(report)
