@@ -157,11 +157,33 @@ pub(crate) enum Woken {
     Signal,
 }
 
+/// SIGINT, SIGTERM and SIGHUP, which end a command.
+pub(crate) struct Signals([Signal; 3]);
+
+impl Signals {
+    /// Must be called within [`block_on`].
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self([
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        ]))
+    }
+
+    /// Waits for the first of them.
+    pub(crate) async fn received(&mut self) {
+        let Self([interrupt, terminate, hangup]) = self;
+        tokio::select! {
+            _ = interrupt.recv() => (),
+            _ = terminate.recv() => (),
+            _ = hangup.recv() => (),
+        }
+    }
+}
+
 /// Waits for the next record while the tracer's housekeeping goes on.
 pub(crate) struct Waiting {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
+    signals: Signals,
     wakeups: AsyncFd<std::os::fd::OwnedFd>,
 }
 
@@ -170,9 +192,7 @@ impl Waiting {
     pub(crate) fn new(tracer: &Tracer) -> Result<Self, Failure> {
         let set_up = || -> io::Result<Self> {
             Ok(Self {
-                interrupt: signal(SignalKind::interrupt())?,
-                terminate: signal(SignalKind::terminate())?,
-                hangup: signal(SignalKind::hangup())?,
+                signals: Signals::new()?,
                 // SAFETY: an owned descriptor stays open, and the same one, until the AsyncFd drops it.
                 wakeups: unsafe { AsyncFd::register(tracer.wake_fd().try_clone_to_owned()?) }?,
             })
@@ -185,9 +205,7 @@ impl Waiting {
         loop {
             tokio::select! {
                 biased;
-                _ = self.interrupt.recv() => return Ok(Woken::Signal),
-                _ = self.terminate.recv() => return Ok(Woken::Signal),
-                _ = self.hangup.recv() => return Ok(Woken::Signal),
+                () = self.signals.received() => return Ok(Woken::Signal),
                 () = tokio::time::sleep_until(deadline) => return Ok(Woken::Time),
                 ready = self.wakeups.readable() => {
                     ready.map_err(|error| Failure::Cannot(format!("waiting for events: {error}")))?.clear_ready();

@@ -7,13 +7,10 @@ use psi_user::{
     rstat::{LockTimes, Rstat},
 };
 use serde::Serialize;
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 
 use super::{
-    Failure, block_on, give_up_capabilities,
+    Failure, Signals, block_on, give_up_capabilities,
     holds::{Column, table, thousands},
     next_time, print_report,
 };
@@ -41,10 +38,7 @@ pub(crate) fn run(args: &RstatArgs) -> Result<ExitCode, Failure> {
     let rstat = Rstat::attach()?;
     give_up_capabilities()?;
     block_on(async {
-        let listen = |kind| signal(kind).map_err(|error| Failure::Cannot(format!("waiting for signals: {error}")));
-        let mut interrupt = listen(SignalKind::interrupt())?;
-        let mut terminate = listen(SignalKind::terminate())?;
-        let mut hangup = listen(SignalKind::hangup())?;
+        let mut signals = Signals::new().map_err(|error| Failure::Cannot(format!("waiting for signals: {error}")))?;
         let start = Instant::now();
         let end = args.duration.map(|duration| start + duration);
         let mut last = start;
@@ -53,9 +47,7 @@ pub(crate) fn run(args: &RstatArgs) -> Result<ExitCode, Failure> {
             last = end.map_or(last, |end| last.min(end));
             let signalled = tokio::select! {
                 biased;
-                _ = interrupt.recv() => true,
-                _ = terminate.recv() => true,
-                _ = hangup.recv() => true,
+                () = signals.received() => true,
                 () = sleep_until(last) => false,
             };
             let has_reader = print_report(&record(&rstat.times(), start.elapsed()), args.json, lines)?;
