@@ -13,7 +13,7 @@ use psi_user::{
     when::{self, When},
 };
 
-pub(crate) use self::bench::{Bench, BenchArgs, BenchDepthArgs, BenchFlushArgs, BenchLoadArgs, BenchOverheadArgs};
+pub(crate) use self::bench::{Bench, BenchArgs, BenchFlushArgs, BenchLoadArgs, BenchPairsArgs};
 use crate::commands::dump::{Fields, Order};
 
 /// Exit codes, as `psitrace --help` lists them.
