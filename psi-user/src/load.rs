@@ -315,18 +315,20 @@ pub(crate) fn map_bytes(ebpf: &Ebpf) -> Vec<(String, u64)> {
     all
 }
 
+/// Maps `len` records of the array map `map`.
+pub(crate) fn map_array<T>(ebpf: &Ebpf, map: &'static str, len: u32) -> Result<MappedArray<T>, Error> {
+    let Some(Map::Array(data)) = ebpf.map(map) else {
+        return Err(Error::Object(format!("no array map {map}")));
+    };
+    MappedArray::new(data.fd().as_fd(), len as usize).map_err(|source| Error::Map { map, source })
+}
+
 pub(crate) fn map_all(ebpf: &Ebpf, sizes: Sizes) -> Result<MappedMaps, Error> {
-    fn mapped<T>(ebpf: &Ebpf, map: &'static str, len: u32) -> Result<MappedArray<T>, Error> {
-        let Some(Map::Array(data)) = ebpf.map(map) else {
-            return Err(Error::Object(format!("no array map {map}")));
-        };
-        MappedArray::new(data.fd().as_fd(), len as usize).map_err(|source| Error::Map { map, source })
-    }
     Ok(MappedMaps {
-        state: mapped(ebpf, "STATE", sizes.cpus * sizes.slots)?,
-        cpus: mapped(ebpf, "CPUS", sizes.cpus)?,
-        cgroups: mapped(ebpf, "CGROUPS", sizes.slots)?,
-        shared: mapped(ebpf, "SHARED", 1)?,
+        state: map_array(ebpf, "STATE", sizes.cpus * sizes.slots)?,
+        cpus: map_array(ebpf, "CPUS", sizes.cpus)?,
+        cgroups: map_array(ebpf, "CGROUPS", sizes.slots)?,
+        shared: map_array(ebpf, "SHARED", 1)?,
     })
 }
 

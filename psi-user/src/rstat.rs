@@ -1,15 +1,13 @@
 //! The kernel's own rstat locks, as its tracepoints show them: how long they are held and waited for.
 
-use std::os::fd::AsFd as _;
-
-use aya::{Btf, Ebpf, EbpfLoader, maps::Map};
+use aya::{Btf, Ebpf, EbpfLoader};
 use psi_common::layout::{Rstat as Record, rstat_lock};
 
 use crate::{
     error::Error,
     flush::HoldTimes,
     kernel::Kernel,
-    load::{OBJECT, attach_tracepoint, chain},
+    load::{OBJECT, attach_tracepoint, chain, map_array},
     mapped::MappedArray,
     privilege,
 };
@@ -86,11 +84,7 @@ impl Rstat {
             .map_max_entries("RSTAT", cpus as u32)
             .load(OBJECT)
             .map_err(|error| Error::Object(chain(&error)))?;
-        let Some(Map::Array(data)) = ebpf.map("RSTAT") else {
-            return Err(Error::Object("no array map RSTAT".to_owned()));
-        };
-        let records =
-            MappedArray::new(data.fd().as_fd(), cpus).map_err(|source| Error::Map { map: "RSTAT", source })?;
+        let records = map_array(&ebpf, "RSTAT", cpus as u32)?;
         let btf = Btf::from_sys_fs().map_err(|error| Error::Btf(error.to_string()))?;
         for &lock in &locks {
             for name in LOCKS[lock].1 {
