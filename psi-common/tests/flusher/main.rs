@@ -23,7 +23,7 @@ mod psi;
 mod readings;
 mod slots;
 mod switches;
-#[path = "../accounting/tracer.rs"]
+#[path = "../accounting/tracer/mod.rs"]
 #[expect(dead_code, reason = "the accounting's tests use all of it")]
 mod tracer;
 mod windows;
