@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::ExitCode};
 
 use psi_user::{
     hierarchy::Hierarchy,
-    kernel::{Kernel, VMLINUX_BTF},
+    kernel::{Kernel, VMLINUX_BTF, release},
     load::Probe,
     model::MemstallSource,
     privilege,
@@ -109,10 +109,7 @@ fn report(tracing: &Tracing) -> Report {
     Report {
         schema: "psitrace-check/1",
         ok: problems.is_empty(),
-        kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
-            .unwrap_or_default()
-            .trim()
-            .to_owned(),
+        kernel: release(),
         btf: kernel.is_ok(),
         lockdown,
         missing_capabilities,
