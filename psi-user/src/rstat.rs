@@ -1,13 +1,13 @@
 //! The kernel's own rstat locks, as its tracepoints show them: how long they are held and waited for.
 
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::{Ebpf, EbpfLoader};
 use psi_common::layout::{Rstat as Record, rstat_lock};
 
 use crate::{
     error::Error,
     flush::HoldTimes,
     kernel::Kernel,
-    load::{OBJECT, attach_tracepoint, chain, map_array},
+    load::{OBJECT, attach_tracepoint, load_object, map_array, possible_cpus},
     mapped::MappedArray,
     privilege,
 };
@@ -75,17 +75,9 @@ impl Rstat {
         if locks.is_empty() {
             return Err(Error::NoRstat);
         }
-        let cpus = aya::util::nr_cpus().map_err(|(path, source)| Error::File {
-            path: path.into(),
-            source,
-        })?;
-        let mut ebpf = EbpfLoader::new()
-            .allow_unsupported_maps()
-            .map_max_entries("RSTAT", cpus as u32)
-            .load(OBJECT)
-            .map_err(|error| Error::Object(chain(&error)))?;
-        let records = map_array(&ebpf, "RSTAT", cpus as u32)?;
-        let btf = Btf::from_sys_fs().map_err(|error| Error::Btf(error.to_string()))?;
+        let cpus = possible_cpus()?;
+        let (mut ebpf, btf) = load_object(EbpfLoader::new().map_max_entries("RSTAT", cpus), OBJECT)?;
+        let records = map_array(&ebpf, "RSTAT", cpus)?;
         for &lock in &locks {
             for name in LOCKS[lock].1 {
                 attach_tracepoint(&mut ebpf, name, name, &btf)?;
