@@ -13,8 +13,7 @@ fn json(session: &Session, arguments: &[&str]) -> Option<Value> {
         session.skip("another tracer than those of the tests is attached to sched_switch");
         return None;
     }
-    finished.expect_success();
-    Some(serde_json::from_str(&finished.stdout).expect("JSON"))
+    Some(finished.expect_success().json())
 }
 
 /// One run with a tracer and one without can be told apart from nothing, but not from each other: no bar here.
