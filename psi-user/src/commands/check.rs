@@ -63,8 +63,8 @@ struct ProgramLine {
     reason: Option<String>,
 }
 
-pub(crate) fn run(tracing: &Tracing, args: &CheckArgs) -> Result<ExitCode, Failure> {
-    let report = report(tracing);
+pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
+    let report = report(&args.tracing);
     let text = if args.json {
         serde_json::to_string(&report).unwrap_or_default() + "\n"
     } else {

@@ -17,7 +17,7 @@ use psi_user::{
 use serde::Serialize;
 
 use super::{Failure, Waiting, Woken, block_on, give_up_capabilities, print, require_cgroup, require_tracked};
-use crate::cli::{CompareArgs, Tracing};
+use crate::cli::CompareArgs;
 
 /// One resource and kind of one cgroup.
 #[derive(Debug, Serialize)]
@@ -82,8 +82,8 @@ struct Sample {
     snapshot: Snapshot,
 }
 
-pub(crate) fn run(tracing: &Tracing, args: &CompareArgs) -> Result<ExitCode, Failure> {
-    let options = tracing.options();
+pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    let options = args.tracing.options();
     if options.hierarchy != psi_user::hierarchy::V2 {
         return Err(Failure::Usage(
             "compare works on the v2 hierarchy: the kernel keeps PSI only there".to_owned(),

@@ -13,7 +13,7 @@ fn wrong_arguments_are_named_in_a_line() {
         return;
     };
     // The arguments, and a word of the line.
-    let cases: [(&[&str], &str); 19] = [
+    let cases: [(&[&str], &str); 22] = [
         (&["dump", "--interval", "1x"], "1x"),
         (&["dump", "--interval", "5"], "--interval"),
         (&["dump", "--interval", "0s"], "--interval"),
@@ -32,6 +32,9 @@ fn wrong_arguments_are_named_in_a_line() {
         (&["compare", "--cgroup", "/no/such/cgroup"], "/no/such/cgroup"),
         (&["compare", "--cgroup", "/../.."], "/../.."),
         (&["compare", "--hierarchy", "cpu"], "v2"),
+        (&["disable", "--hierarchy", "memory", "/a"], "--hierarchy"),
+        (&["bench", "overhead", "--track", "/a"], "--track"),
+        (&["dump", "--replay", "/no/such/file", "--no-irq"], "--no-irq"),
         (&["no-such-command"], "no-such-command"),
     ];
     for (arguments, word) in cases {
