@@ -1,11 +1,12 @@
 //! The command line.
 
 mod bench;
+mod refusal;
 mod tracing;
 
-use std::{io, path::PathBuf, process::ExitCode, str::FromStr as _, time::Duration};
+use std::{path::PathBuf, str::FromStr as _, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use psi_user::{
     fields::Stall,
     top::{SortKey, Window},
@@ -14,6 +15,7 @@ use psi_user::{
 
 pub(crate) use self::{
     bench::{Bench, BenchArgs, BenchDepthArgs, BenchFlushArgs, BenchLoadArgs, BenchOverheadArgs},
+    refusal::{line, report},
     tracing::Tracing,
 };
 use crate::commands::dump::{Fields, Order};
@@ -246,46 +248,6 @@ pub(crate) struct CompareArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) tracing: Tracing,
-}
-
-/// Prints clap's message in its usual form; an error is one line where it can be.
-pub(crate) fn report(error: &clap::Error) -> ExitCode {
-    if matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    ) {
-        // A closed pipe is no error.
-        let is_printed = error.print().or_else(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => Ok(()),
-            _ => Err(error),
-        });
-        if let Err(error) = &is_printed {
-            crate::commands::complain(&format!("cannot write standard output: {error}"));
-        }
-        return if error.use_stderr() || is_printed.is_err() {
-            ExitCode::from(exit::USAGE)
-        } else {
-            ExitCode::SUCCESS
-        };
-    }
-    crate::commands::complain(&line(error));
-    ExitCode::from(exit::USAGE)
-}
-
-/// Clap's message as one printable line.
-pub(crate) fn line(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let lines: Vec<&str> = text
-        .lines()
-        .take_while(|line| !line.starts_with("Usage:"))
-        .map(str::trim)
-        .collect();
-    let line = lines.join(" ");
-    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    crate::commands::printable(
-        line.trim_start_matches("error: ")
-            .trim_end_matches(" For more information, try '--help'."),
-    )
 }
 
 /// A duration, as [`when::duration`] reads it.

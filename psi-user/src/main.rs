@@ -57,5 +57,5 @@ fn parse() -> Result<Cli, ExitCode> {
         commands::complain(&commands::printable(&line));
         return Err(ExitCode::from(cli::exit::USAGE));
     }
-    cli.map_err(|error| cli::report(&error))
+    cli.map_err(cli::report)
 }
