@@ -16,6 +16,21 @@ use toml::{
 
 use crate::cli::{self, Tracing};
 
+/// Commands' options that say what one run does. As defaults they could not be taken back on the command line.
+const NO_DEFAULTS: [(&str, &str); 11] = [
+    ("disable", "pid"),
+    ("dump", "begin"),
+    ("dump", "count"),
+    ("dump", "duration"),
+    ("dump", "end"),
+    ("dump", "output"),
+    ("dump", "replay"),
+    ("enable", "pid"),
+    ("record", "duration"),
+    ("rstat", "duration"),
+    ("top", "replay"),
+];
+
 /// Adds the defaults that the configuration files have.
 ///
 /// # Errors
@@ -140,6 +155,10 @@ impl File<'_> {
             let nearest = nearest(key, options().filter_map(Arg::get_long));
             return Err(self.error(at, &format!("no option `{key}`; {nearest}")));
         };
+        if NO_DEFAULTS.contains(&(command.get_name(), key)) {
+            let what = format!("{key} is not a default: give it on the command line");
+            return Err(self.error(at, &what));
+        }
         let values = values(arg, value.get_ref()).map_err(|what| self.error(at, &format!("{key}: {what}")))?;
         if !matches!(arg.get_action(), ArgAction::SetTrue) {
             check(command, key, &values).map_err(|what| self.error(at, &format!("{key}: {what}")))?;
@@ -207,7 +226,7 @@ mod tests {
     fn the_command_line_wins_over_the_file_and_a_later_file_over_an_earlier_one() {
         let system = "hierarchy = \"memory\"\nmax-cgroups = 9\n[dump]\ninterval = \"7s\"\nformat = \"csv\"\n\
                       [top]\nflat = true\n[record]\noutput = \"/x/y\"\n[compare]\ncgroup = [\"/a\", \"/b\"]\n";
-        let own = "[dump]\ninterval = \"8s\"\ncount = 3\n";
+        let own = "[dump]\ninterval = \"8s\"\ntop = 3\n";
         for (texts, arguments, words) in [
             (
                 &[system][..],
@@ -217,7 +236,7 @@ mod tests {
             (
                 &[system, own],
                 &["dump"],
-                &["interval: 8s", "format: Csv", "count: Some(3)"],
+                &["interval: 8s", "format: Csv", "top: Some(3)"],
             ),
             (&[system, own], &["dump", "--interval", "9s"], &["interval: 9s"]),
             (&[system], &["dump", "--hierarchy", "v2"], &["\"v2\""]),
@@ -268,8 +287,8 @@ mod tests {
                 2,
                 &["fields:", "cpu.sum", "cpu.some"],
             ),
-            ("[dump]\ncount = 0\n", 2, &["count:"]),
-            ("[dump]\ncount = 1979-05-27\n", 2, &["count:"]),
+            ("[bench.flush]\ncgroups = 0\n", 2, &["cgroups:"]),
+            ("[dump]\ndepth = 1979-05-27\n", 2, &["depth:"]),
             ("[top]\nflat = 1\n", 2, &["flat:", "true or false"]),
             ("[dumb]\n", 1, &["`dumb`", "`dump`"]),
             ("# nothing\ninterval = \"1s\"\n", 2, &["`interval`"]),
@@ -280,7 +299,7 @@ mod tests {
             ("[bench.load]\n", 1, &["`load`"]),
             ("[bench]\npairs = 5\n", 2, &["`pairs`", "there are none"]),
             ("[dump.interval]\n", 1, &["interval:", "text or a number"]),
-            ("[dump]\ncount = 1\ncount = 2\n", 3, &["duplicate"]),
+            ("[dump]\ntop = 1\ntop = 2\n", 3, &["duplicate"]),
         ] {
             let error = parse(&[text], &["dump"]).expect_err(text);
             let expected = format!("/x/config.toml line {line}: ");
@@ -291,6 +310,22 @@ mod tests {
             for word in words {
                 assert!(error.contains(word), "{text:?}: expected {word}, saw {error}");
             }
+        }
+    }
+
+    #[test]
+    fn what_one_run_does_is_no_default() {
+        for (command, option) in NO_DEFAULTS {
+            let root = Cli::command();
+            let of_command = root.find_subcommand(command).expect(command);
+            let exists = of_command.get_arguments().any(|arg| arg.get_long() == Some(option));
+            assert!(exists, "{command} has no option {option}");
+            let text = format!("[{command}]\n{option} = \"1s\"\n");
+            let error = parse(&[&text], &["dump"]).expect_err(&text);
+            assert!(
+                error.starts_with(&format!("/x/config.toml line 2: {option} is not a default")),
+                "{text:?}: saw {error}"
+            );
         }
     }
 }
