@@ -131,7 +131,7 @@ pub(crate) struct DumpArgs {
     /// End after so many records
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
-    /// End after this time: 500ms, 1s, 2m
+    /// End after this time: 500ms, 1s, 1h30m
     #[arg(long, value_parser = duration, conflicts_with = "replay")]
     pub(crate) duration: Option<Duration>,
     /// Write only cgroups whose path matches: /system.slice/*, /**/db* (see also --track)
@@ -176,10 +176,10 @@ pub(crate) struct RecordArgs {
     /// Time between two snapshots: 500ms, 1s, 2m
     #[arg(long, value_parser = interval, default_value = "5s")]
     pub(crate) interval: Duration,
-    /// Keep so much: at least this, at most twice as much
+    /// Keep so much, 24h, 7d: at least this, at most twice as much
     #[arg(long, value_parser = duration, default_value = "24h")]
     pub(crate) keep: Duration,
-    /// End after this time: 500ms, 1s, 2m
+    /// End after this time: 500ms, 1s, 1h30m
     #[arg(long, value_parser = duration)]
     pub(crate) duration: Option<Duration>,
     #[command(flatten)]
@@ -212,7 +212,7 @@ pub(crate) struct TopArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct StatsArgs {
-    /// Over how long: 500ms, 1s, 2m
+    /// Over how long: 500ms, 1s, 1h30m
     #[arg(long, value_parser = duration, default_value = "10s")]
     pub(crate) duration: Duration,
     /// Print one JSON object
@@ -224,7 +224,7 @@ pub(crate) struct StatsArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct RstatArgs {
-    /// End after this time: 500ms, 1s, 2m
+    /// End after this time: 500ms, 1s, 1h30m
     #[arg(long, value_parser = duration)]
     pub(crate) duration: Option<Duration>,
     /// Time between two tables: 500ms, 1s, 2m
@@ -237,7 +237,7 @@ pub(crate) struct RstatArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct CompareArgs {
-    /// Over how long: 500ms, 1s, 2m
+    /// Over how long: 500ms, 1s, 1h30m
     #[arg(long, value_parser = duration, default_value = "10s")]
     pub(crate) duration: Duration,
     /// Compare this cgroup; may be repeated, for several at the same time

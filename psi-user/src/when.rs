@@ -3,10 +3,13 @@
 use std::{fmt, ops::RangeInclusive, str::FromStr, time::Duration};
 
 use jiff::{
-    Timestamp, ZonedDateTime,
+    SpanRelativeTo, Timestamp, ZonedDateTime,
     civil::{DateTime, Time},
+    fmt::friendly::SpanParser,
     tz::TimeZone,
 };
+
+const SPANS: SpanParser = SpanParser::new();
 
 /// A time in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,30 +134,30 @@ fn zoned(time_ns: u64, zone: &TimeZone) -> ZonedDateTime {
     ZonedDateTime::new(instant, zone.clone())
 }
 
-/// A duration: a number (fractions allowed) and `ms`, `s`, `m` or `h`.
+/// A duration: numbers with `d`, `h`, `m`, `s` or `ms`, or these units' names: `1h30m`, `2 days`. A day is 24 h.
 ///
 /// # Errors
 /// When it is another, or 0, or more than a year.
 pub fn duration(text: &str) -> Result<Duration, &'static str> {
-    const EXPECTED: &str = "expected a duration such as 500ms, 1s or 2m";
-    const LONGEST: f64 = 366.0 * 24.0 * 3600.0;
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or(EXPECTED)?;
-    let (number, unit) = text.split_at(digits);
-    let seconds = match unit {
-        "ms" => 0.001,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(EXPECTED),
-    };
-    let seconds = number.parse::<f64>().map_err(|_| EXPECTED)? * seconds;
-    if seconds <= 0.0 {
+    const EXPECTED: &str = "expected a duration such as 500ms, 1s, 2m, 1h30m or 7d";
+    const LONGEST: Duration = Duration::from_hours(366 * 24);
+    // Neither a clock's 01:30:00 nor a sign.
+    if !text.starts_with(|c: char| c.is_ascii_digit()) || text.contains(':') {
+        return Err(EXPECTED);
+    }
+    let span = SPANS.parse_span(text).map_err(|_| EXPECTED)?;
+    // Months and years differ in length: this refuses them. `ago` makes it negative.
+    let duration = span
+        .to_duration(SpanRelativeTo::days_are_24_hours())
+        .map_err(|_| EXPECTED)?;
+    let duration = Duration::try_from(duration).map_err(|_| EXPECTED)?;
+    if duration.is_zero() {
         return Err("a duration must be longer than 0");
     }
-    if seconds > LONGEST {
+    if duration > LONGEST {
         return Err("a duration must be at most a year");
     }
-    Ok(Duration::from_secs_f64(seconds))
+    Ok(duration)
 }
 
 #[cfg(test)]
@@ -187,6 +190,8 @@ mod tests {
             ("00:30:01", "2026-01-01T22:30:01Z"),
             ("-10m", "2026-01-02T22:20:00Z"),
             ("-1.5h", "2026-01-02T21:00:00Z"),
+            ("-1h30m", "2026-01-02T21:00:00Z"),
+            ("-1d", "2026-01-01T22:30:00Z"),
         ] {
             assert_eq!(resolve(text, None), Some(at(expected)), "{text}");
         }
@@ -216,6 +221,8 @@ mod tests {
             ("2026-01-01T09:30:00Z", "2026-01-01T09:30:00Z"),
             ("-10m", "2026-01-02T02:54:05+02:00"),
             ("+1.5h", "2026-01-02T04:34:05+02:00"),
+            ("+1h30m", "2026-01-02T04:34:05+02:00"),
+            ("-1d", "2026-01-01T03:04:05+02:00"),
         ] {
             let when = When::parse_near(text).unwrap_or_else(|_| panic!("{text}"));
             assert_eq!(
@@ -266,7 +273,37 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
-        for bad in ["", "5", "s", "1x", "-1s", "0s", "1..2s", "1s ", "99999999h", "é"] {
+        assert_eq!(duration("1h30m"), Ok(Duration::from_mins(90)));
+        assert_eq!(duration("1d"), Ok(Duration::from_hours(24)));
+        assert_eq!(duration("2d12h"), Ok(Duration::from_hours(60)));
+        assert_eq!(duration("2 days, 12 hours"), Ok(Duration::from_hours(60)));
+        assert_eq!(duration("1w"), Ok(Duration::from_hours(168)));
+        assert_eq!(duration("366d"), Ok(Duration::from_hours(366 * 24)));
+        for bad in [
+            "",
+            "5",
+            "s",
+            "1x",
+            "-1s",
+            "+1s",
+            "0s",
+            "0.1ns",
+            "1..2s",
+            " 1s",
+            "1s ago",
+            "1h 5",
+            "30m1h",
+            "1M",
+            "1mo",
+            "1y",
+            "01:30:00",
+            "1d 01:30:00",
+            "PT5M",
+            "366d1s",
+            "99999999h",
+            "99999999999999999999s",
+            "é",
+        ] {
             assert!(duration(bad).is_err(), "{bad:?} was taken");
         }
     }
