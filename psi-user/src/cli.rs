@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use psi_user::{
     fields::Stall,
     top::{SortKey, Window},
-    when::{self, When},
+    when::{self, End, When},
 };
 
 pub(crate) use self::{
@@ -155,12 +155,12 @@ pub(crate) struct DumpArgs {
     /// Take the records from this recording of `psitrace record`; needs no root
     #[arg(long, value_name = "FILE", conflicts_with_all = Tracing::IDS)]
     pub(crate) replay: Option<PathBuf>,
-    /// From then on: 14:20, "2026-01-02 14:20", 2026-01-02T14:20:00Z, or -10m before the recording's end
+    /// From then on: 14:20, 2026-01-02, "2026-01-02 14:20", 2026-01-02T14:20:00Z, or -10m before the recording's end
     #[arg(long, value_name = "TIME", value_parser = When::from_str, requires = "replay", allow_hyphen_values = true)]
     pub(crate) begin: Option<When>,
-    /// Up to then, as --begin; a time of day is the first such after --begin
-    #[arg(long, value_name = "TIME", value_parser = When::from_str, requires = "replay", allow_hyphen_values = true)]
-    pub(crate) end: Option<When>,
+    /// Up to then, as --begin, all of that second or day; a time of day is the first such after --begin
+    #[arg(long, value_name = "TIME", value_parser = End::from_str, requires = "replay", allow_hyphen_values = true)]
+    pub(crate) end: Option<End>,
     /// For tests: record what is written, too
     #[arg(long, hide = true, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) also_record: Option<PathBuf>,

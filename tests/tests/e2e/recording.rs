@@ -127,6 +127,20 @@ fn a_time_span_is_replayed() {
     let (begin, end) = (utc(all[2]), utc(all[4]));
     assert_eq!(times(&["--begin", &begin, "--end", &end]), all[2..=4]);
     assert_eq!(times(&["--end", &begin]), all[..=2]);
+    // All of that second, and of that day.
+    let second = date(all[2], &["--utc", "+%Y-%m-%dT%H:%M:%SZ"]);
+    let until = all.partition_point(|time| time / 1_000_000_000 <= all[2] / 1_000_000_000);
+    assert_eq!(times(&["--end", &second]), all[..until]);
+    let day = |time| date(time, &["+%Y-%m-%d"]);
+    let (first, last) = (day(all[0]), day(all[all.len() - 1]));
+    assert_eq!(times(&["--begin", &first, "--end", &last]), all);
+    let before = day(all[0] - 24 * 3600 * 1_000_000_000);
+    assert!(
+        place
+            .replay(&["--end", &before])
+            .expect_failure(2)
+            .contains("it goes from")
+    );
     let last_second: Vec<u64> = all
         .iter()
         .copied()
@@ -152,9 +166,14 @@ fn a_time_span_is_replayed() {
 
 /// As RFC 3339 has it.
 fn utc(time_ns: u64) -> String {
+    date(time_ns, &["--utc", "+%Y-%m-%dT%H:%M:%S.%NZ"])
+}
+
+fn date(time_ns: u64, arguments: &[&str]) -> String {
     let seconds = format!("@{}.{:09}", time_ns / 1_000_000_000, time_ns % 1_000_000_000);
     let output = std::process::Command::new("date")
-        .args(["--utc", "--date", &seconds, "+%Y-%m-%dT%H:%M:%S.%NZ"])
+        .args(["--date", &seconds])
+        .args(arguments)
         .output()
         .expect("date runs");
     String::from_utf8(output.stdout).expect("ASCII").trim().to_owned()

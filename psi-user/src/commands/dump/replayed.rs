@@ -5,7 +5,7 @@ use std::{path::Path, process::ExitCode};
 use jiff::tz::TimeZone;
 use psi_user::{
     record::{Replay, files},
-    when::{When, local},
+    when::local,
 };
 
 use super::{Output, choice::select, exact_path, form::Form};
@@ -30,15 +30,11 @@ pub(super) fn run(path: &Path, args: &DumpArgs) -> Result<ExitCode, Failure> {
     let Some((first_ns, last_ns)) = replay.span_ns() else {
         return Err(Failure::Usage(format!("{name} has no frame yet")));
     };
-    let resolve = |when: Option<When>, after_ns| {
-        when.map(|when| {
-            when.resolve(last_ns, after_ns, &zone)
-                .ok_or_else(|| Failure::Usage("a time before 1970".to_owned()))
-        })
-        .transpose()
-    };
-    let begin = resolve(args.begin, None)?;
-    let end = resolve(args.end, begin)?;
+    let known = |time_ns: Option<u64>| time_ns.ok_or_else(|| Failure::Usage("a time before 1970".to_owned()));
+    let begin = args.begin.map(|begin| known(begin.resolve(last_ns, None, &zone)));
+    let begin = begin.transpose()?;
+    let end = args.end.map(|end| known(end.resolve(last_ns, begin, &zone)));
+    let end = end.transpose()?;
     if let (Some(begin), Some(end)) = (begin, end)
         && end < begin
     {
