@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     thread::sleep,
     time::Duration,
@@ -279,6 +280,36 @@ fn a_recording_is_bounded() {
     assert!(
         covered >= Duration::from_secs(1) && covered <= Duration::from_secs(2) + slack,
         "expected 1 to 2 s, saw {covered:?}"
+    );
+}
+
+#[test]
+fn a_link_leads_to_both_files() {
+    let Some(_session) = Session::start("a_link_leads_to_both_files") else {
+        return;
+    };
+    let (place, elsewhere) = (Place::new(), Place::new());
+    symlink(elsewhere.path(), place.path()).expect("a link");
+    // Long enough for both.
+    place
+        .record(&["--interval", "50ms", "--keep", "300ms", "--duration", "1s"])
+        .expect_success();
+    let names = |place: &Place| {
+        let names = fs::read_dir(place.0.path()).expect("a folder");
+        let mut names: Vec<_> = names.map(|entry| entry.expect("an entry").file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&place), ["recording"]);
+    assert_eq!(names(&elsewhere), ["recording", "recording.2"]);
+    let linked = place.replay(&[]);
+    assert!(linked.expect_success().stdout == elsewhere.replay(&[]).expect_success().stdout);
+    let name = format!("{}.2", elsewhere.name());
+    assert!(
+        place
+            .replay(&["--output", &name])
+            .expect_failure(2)
+            .contains("overwrite")
     );
 }
 
