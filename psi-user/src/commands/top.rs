@@ -15,7 +15,7 @@ use psi_user::{
     tracer::Tracer,
 };
 
-use super::{Failure, block_on, complain, give_up_capabilities, printable, take_requests};
+use super::{Failure, block_on, give_up_capabilities, take_requests, tell_lost};
 use crate::cli::TopArgs;
 
 /// What happens now, by the tracer.
@@ -82,9 +82,7 @@ fn replay(path: &Path, options: top::Options) -> Result<ExitCode, Failure> {
     if recording.is_empty() {
         return Err(Failure::Usage(format!("{} has no frame yet", path.display())));
     }
-    for damage in recording.damage() {
-        complain(&printable(&damage.to_string()));
-    }
+    tell_lost(&recording);
     block_on(async {
         top::run(Feed::Replay(&mut recording), options).await?;
         Ok(ExitCode::SUCCESS)

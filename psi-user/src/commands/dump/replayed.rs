@@ -11,14 +11,12 @@ use psi_user::{
 use super::{Output, choice::select, exact_path, form::Form};
 use crate::{
     cli::DumpArgs,
-    commands::{Failure, complain, printable},
+    commands::{Failure, tell_lost},
 };
 
 pub(super) fn run(path: &Path, args: &DumpArgs) -> Result<ExitCode, Failure> {
     let mut replay = Replay::open(path)?;
-    for damage in replay.damage() {
-        complain(&printable(&damage.to_string()));
-    }
+    tell_lost(&replay);
     let name = path.display();
     let place = |path: &Path| path.canonicalize().ok();
     if let Some(output) = args.output.as_deref().and_then(place)
