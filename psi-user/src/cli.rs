@@ -14,7 +14,7 @@ use psi_user::{
 };
 
 pub(crate) use self::{
-    bench::{Bench, BenchArgs, BenchDepthArgs, BenchFlushArgs, BenchLoadArgs, BenchOverheadArgs},
+    bench::{Bench, BenchArgs, BenchFlushArgs, BenchLoadArgs, BenchPairsArgs},
     refusal::{line, report},
     tracing::Tracing,
 };

@@ -13,6 +13,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use crate::{PATIENCE, load, machine};
 
@@ -117,6 +118,13 @@ impl Finished {
             "expected exit code {expected} and one line, saw {code:?}, stderr {stderr:?}, stdout {stdout:?}"
         );
         stderr.trim_end()
+    }
+
+    /// What it wrote to standard output, one JSON object.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        let Self { stdout, .. } = self;
+        serde_json::from_str(stdout).unwrap_or_else(|error| panic!("expected one JSON object: {error}: {stdout:?}"))
     }
 }
 

@@ -124,28 +124,25 @@ pub(crate) fn tell_lost(recording: &Replay) {
     }
 }
 
-/// Prints to standard output; a closed pipe is no error.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
+/// Prints to standard output. Says whether there is still a reader; that there is none is no error.
+pub(crate) fn print(text: &str) -> Result<bool, Failure> {
     use io::Write as _;
-    match io::stdout()
-        .write_all(text.as_bytes())
-        .and_then(|()| io::stdout().flush())
-    {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::Usage(format!("cannot write standard output: {error}")))
-        }
-        _ => Ok(()),
+    let mut output = io::stdout();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::Usage(format!("cannot write standard output: {error}"))),
     }
 }
 
-/// Prints a report: one JSON object, or as text.
+/// Prints a report: one JSON object, or as text. Says whether there is still a reader.
 pub(crate) fn print_report<T: serde::Serialize>(
     report: &T,
     json: bool,
     text: impl FnOnce(&T) -> String,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     print(&if json {
-        // Numbers and strings only: this cannot fail.
+        // Plain data with strings for keys: this cannot fail.
         serde_json::to_string(report).unwrap_or_default() + "\n"
     } else {
         text(report)
@@ -170,11 +167,33 @@ pub(crate) enum Woken {
     Signal,
 }
 
+/// SIGINT, SIGTERM and SIGHUP, which end a command.
+pub(crate) struct Signals([Signal; 3]);
+
+impl Signals {
+    /// Must be called within [`block_on`].
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self([
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        ]))
+    }
+
+    /// Waits for the first of them.
+    pub(crate) async fn received(&mut self) {
+        let Self([interrupt, terminate, hangup]) = self;
+        tokio::select! {
+            _ = interrupt.recv() => (),
+            _ = terminate.recv() => (),
+            _ = hangup.recv() => (),
+        }
+    }
+}
+
 /// Waits for the next record while the tracer's housekeeping goes on.
 pub(crate) struct Waiting {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
+    signals: Signals,
     wakeups: AsyncFd<std::os::fd::OwnedFd>,
 }
 
@@ -183,9 +202,7 @@ impl Waiting {
     pub(crate) fn new(tracer: &Tracer) -> Result<Self, Failure> {
         let set_up = || -> io::Result<Self> {
             Ok(Self {
-                interrupt: signal(SignalKind::interrupt())?,
-                terminate: signal(SignalKind::terminate())?,
-                hangup: signal(SignalKind::hangup())?,
+                signals: Signals::new()?,
                 // SAFETY: an owned descriptor stays open, and the same one, until the AsyncFd drops it.
                 wakeups: unsafe { AsyncFd::register(tracer.wake_fd().try_clone_to_owned()?) }?,
             })
@@ -198,9 +215,7 @@ impl Waiting {
         loop {
             tokio::select! {
                 biased;
-                _ = self.interrupt.recv() => return Ok(Woken::Signal),
-                _ = self.terminate.recv() => return Ok(Woken::Signal),
-                _ = self.hangup.recv() => return Ok(Woken::Signal),
+                () = self.signals.received() => return Ok(Woken::Signal),
                 () = tokio::time::sleep_until(deadline) => return Ok(Woken::Time),
                 ready = self.wakeups.readable() => {
                     ready.map_err(|error| Failure::Cannot(format!("waiting for events: {error}")))?.clear_ready();

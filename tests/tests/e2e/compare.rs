@@ -143,7 +143,7 @@ fn disagreements(path: &str, loaded: &str) -> Option<Vec<String>> {
         "--cgroup",
         "/",
     ]);
-    let comparison: Value = serde_json::from_str(&finished.expect_success().stdout).expect("one JSON object");
+    let comparison = finished.expect_success().json();
     assert_eq!(comparison["schema"], "psitrace-compare/1");
 
     let missed = comparison["quality"]["missed_switches"].as_f64().expect("a count");

@@ -1,6 +1,13 @@
 //! `--track`: only some cgroups have figures; what the others do is their nearest tracked ancestor's.
 
-use tests::{cgroup::Cgroup, load::Working, program::run, record::Share, running::Dump, session::Session};
+use tests::{
+    cgroup::Cgroup,
+    load::Working,
+    program::run,
+    record::{Share, counts_nothing},
+    running::Dump,
+    session::Session,
+};
 
 use crate::load;
 
@@ -80,14 +87,10 @@ fn what_is_made_later_is_tracked_with_right_counts() {
 
         drop((early, spinner));
         middle.wait_until_empty();
-        let none = serde_json::json!({
-            "waiting": 0, "iowait": 0, "memstall": 0, "productive": 0, "running": 0, "running_memstall": 0
-        });
         dump.find("no counted task", 10, |record| {
-            [&outer, &middle, &later].iter().all(|cgroup| {
-                let seen = record.cgroup(cgroup.path());
-                seen.is_some_and(|seen| seen["counts"] == none)
-            })
+            [&outer, &middle, &later]
+                .iter()
+                .all(|cgroup| record.cgroup(cgroup.path()).is_some_and(counts_nothing))
         });
         for cgroup in [later, not, middle] {
             cgroup.remove();
