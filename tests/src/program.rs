@@ -38,7 +38,11 @@ pub fn path() -> &'static Path {
 pub fn words(arguments: &[&str]) -> Vec<OsString> {
     let mut words = vec![path().into()];
     words.extend(arguments.iter().map(OsString::from));
-    if let Some(object) = env::var_os("PSITRACE_TEST_OBJECT") {
+    let attaches = ["check", "dump", "record", "top", "compare", "stats"];
+    if let Some(object) = env::var_os("PSITRACE_TEST_OBJECT")
+        && arguments.first().is_some_and(|command| attaches.contains(command))
+        && !arguments.contains(&"--replay")
+    {
         words.extend(["--bpf-object".into(), object]);
     }
     words

@@ -63,8 +63,8 @@ struct ProgramLine {
     reason: Option<String>,
 }
 
-pub(crate) fn run(tracing: &Tracing, args: &CheckArgs) -> Result<ExitCode, Failure> {
-    let report = report(tracing);
+pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
+    let report = report(&args.tracing);
     print_report(&report, args.json, lines)?;
     Ok(if report.ok {
         ExitCode::SUCCESS

@@ -14,7 +14,7 @@ pub(crate) mod top;
 
 use std::{fmt, io, process::ExitCode, time::Duration};
 
-use psi_user::{error::Error, hierarchy::Hierarchy, load::Options, privilege, tracer::Tracer};
+use psi_user::{error::Error, hierarchy::Hierarchy, load::Options, privilege, record::Replay, tracer::Tracer};
 use tokio::{
     io::unix::AsyncFd,
     signal::unix::{Signal, SignalKind, signal},
@@ -112,6 +112,16 @@ pub(crate) fn printable(text: &str) -> String {
 pub(crate) fn complain(line: &str) {
     use io::Write as _;
     let _ = writeln!(io::stderr(), "psitrace: {line}");
+}
+
+/// Tells what of a recording cannot be shown.
+pub(crate) fn tell_lost(recording: &Replay) {
+    if let Some(error) = recording.left_out() {
+        complain(&printable(&format!("half of the recording is left out: {error}")));
+    }
+    for damage in recording.damage() {
+        complain(&printable(&damage.to_string()));
+    }
 }
 
 /// Prints to standard output. Says whether there is still a reader; that there is none is no error.
