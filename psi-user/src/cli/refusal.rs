@@ -30,7 +30,7 @@ pub(crate) fn report(error: clap::Error) -> ExitCode {
             ExitCode::SUCCESS
         };
     }
-    complain(&line(&without_hidden(error)));
+    complain(&line(&as_meant(error)));
     ExitCode::from(exit::USAGE)
 }
 
@@ -44,14 +44,20 @@ pub(crate) fn line(error: &clap::Error) -> String {
         .collect();
     let line = lines.join(" ");
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = line.replace(" tip: ", "; ");
     printable(
         line.trim_start_matches("error: ")
             .trim_end_matches(" For more information, try '--help'."),
     )
 }
 
-/// Takes back what clap suggests of what is hidden, which it does not spare.
-fn without_hidden(mut error: clap::Error) -> clap::Error {
+/// Takes back what clap suggests of what is hidden, which it does not spare, and that `--` would make an unknown option a
+/// value.
+fn as_meant(mut error: clap::Error) -> clap::Error {
+    let is_about_values = |context: &ContextValue| matches!(context, ContextValue::StyledStrs(tips) if tips.iter().any(|tip| tip.to_string().contains("as a value")));
+    if error.get(ContextKind::Suggested).is_some_and(is_about_values) {
+        error.remove(ContextKind::Suggested);
+    }
     let mut hidden = Hidden::default();
     hidden.collect(&Cli::command());
     if let Some(ContextValue::String(option)) = error.remove(ContextKind::SuggestedArg)
@@ -99,7 +105,7 @@ mod tests {
     fn told(arguments: &str) -> String {
         let words = ["psitrace"].into_iter().chain(arguments.split(' '));
         let error = Cli::try_parse_from(words).expect_err("they are refused");
-        line(&without_hidden(error))
+        line(&as_meant(error))
     }
 
     #[test]
@@ -122,9 +128,12 @@ mod tests {
             ("dump --intervall 1s", "--interval'"),
             ("dumb", "'dump'"),
             ("bench flash", "'flush'"),
+            ("--no-irq dump", "found; 'dump --no-irq' exists"),
         ] {
             let line = told(arguments);
             assert!(line.contains(word), "{arguments}: expected {word}, saw {line}");
         }
+        let line = told("disable --hierarchy memory /x");
+        assert_eq!(line, "unexpected argument '--hierarchy' found");
     }
 }
