@@ -8,8 +8,8 @@ const US: f64 = 5_000.0;
 /// Memory, %: stalls of running tasks are seen in reclaim and compaction only where the kernel lets no fentry program in.
 const MEMORY_PERCENT: f64 = 1.0;
 const PARTIAL_MEMORY_PERCENT: f64 = 5.0;
-/// A hidden switch leaves a CPU's counts wrong until its next event, a tick at most: this share of one.
-const MISSED_TICKS: f64 = 0.25;
+/// A hidden switch leaves a CPU's counts wrong until its next event, a tick at most, and half of one as a mean.
+const MISSED_TICKS: f64 = 0.5;
 /// The wakeup at the end of a disk's request is seen this much later than by the kernel, us, and most on a CPU that other
 /// tasks want: the sleep reads longer, the wait for the CPU after it shorter.
 const REQUEST_US: f64 = 1.0;
