@@ -1,19 +1,23 @@
 //! The command line.
 
 mod bench;
+mod refusal;
+mod tracing;
 
-use std::{io, path::PathBuf, process::ExitCode, str::FromStr as _, time::Duration};
+use std::{path::PathBuf, str::FromStr as _, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use psi_user::{
     fields::Stall,
-    load::Options,
     top::{SortKey, Window},
-    track::Filter,
-    when::{self, When},
+    when::{self, End, When},
 };
 
-pub(crate) use self::bench::{Bench, BenchArgs, BenchDepthArgs, BenchFlushArgs, BenchLoadArgs, BenchOverheadArgs};
+pub(crate) use self::{
+    bench::{Bench, BenchArgs, BenchFlushArgs, BenchLoadArgs, BenchPairsArgs},
+    refusal::{line, report},
+    tracing::Tracing,
+};
 use crate::commands::dump::{Fields, Order};
 
 /// Exit codes, as `psitrace --help` lists them.
@@ -34,65 +38,8 @@ pub(crate) mod exit {
     after_help = "Exit codes: 0 success, 1 the tracer cannot run here, 2 wrong arguments or an output that cannot be written."
 )]
 pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) tracing: Tracing,
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-/// What to trace: for all commands.
-#[derive(Args, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
-pub(crate) struct Tracing {
-    /// The cgroup hierarchy to trace: v2, or a v1 controller (memory, cpu, ...)
-    #[arg(long, global = true, default_value = psi_user::hierarchy::V2, value_name = "NAME")]
-    hierarchy: String,
-    /// Number of cgroups with figures of their own [default: twice what exists, at least 512]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(psi_common::layout::MAX_SLOTS)))]
-    max_cgroups: Option<u32>,
-    /// Do not time interrupts: no irq figures, and nothing runs at an interrupt
-    #[arg(long, global = true)]
-    no_irq: bool,
-    /// Do not measure memory stalls: no memory figures
-    #[arg(long, global = true)]
-    no_memstall: bool,
-    /// Count in each cgroup only its own tasks, not those of the cgroups below it
-    ///
-    /// Cheaper in deep trees. An inner cgroup's figures are then about the tasks right in it, mostly none, and the root's
-    /// about those in no other cgroup.
-    #[arg(long, global = true)]
-    only_leaf: bool,
-    /// Track only cgroups whose path matches, and their ancestors: '/system.slice/*'; may be repeated
-    ///
-    /// All others are charged to their nearest ancestor that is tracked; they cost no memory and have no figures.
-    /// (`dump --cgroup` tracks all and leaves out of its output what does not match.)
-    #[arg(long, global = true, value_name = "GLOB", value_parser = glob)]
-    track: Vec<globset::GlobMatcher>,
-    /// Load this BPF object instead of the built-in one
-    #[arg(long, global = true, hide = true, value_name = "FILE")]
-    bpf_object: Option<PathBuf>,
-    /// For tests: lose every Nth context switch
-    #[arg(long, global = true, hide = true, default_value_t = 0, value_name = "N")]
-    drop_switches: u32,
-    /// For tests: tell what the records count, in JSON
-    #[arg(long, global = true, hide = true)]
-    counts: bool,
-}
-
-impl Tracing {
-    pub(crate) fn options(&self) -> Options {
-        Options {
-            hierarchy: self.hierarchy.clone(),
-            max_cgroups: self.max_cgroups,
-            object: self.bpf_object.clone(),
-            drop_switches: self.drop_switches,
-            counts: self.counts,
-            irq: !self.no_irq,
-            memstall: !self.no_memstall,
-            only_leaf: self.only_leaf,
-            track: Filter::new(self.track.clone()),
-        }
-    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -154,6 +101,8 @@ pub(crate) struct CheckArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) tracing: Tracing,
 }
 
 /// Forms of `dump`.
@@ -182,7 +131,7 @@ pub(crate) struct DumpArgs {
     /// End after so many records
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
-    /// End after this time: 500ms, 1s, 2m
+    /// End after this time: 500ms, 1s, 1h30m
     #[arg(long, value_parser = duration, conflicts_with = "replay")]
     pub(crate) duration: Option<Duration>,
     /// Write only cgroups whose path matches: /system.slice/*, /**/db* (see also --track)
@@ -204,17 +153,19 @@ pub(crate) struct DumpArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Take the records from this recording of `psitrace record`; needs no root
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = Tracing::IDS)]
     pub(crate) replay: Option<PathBuf>,
-    /// From then on: 14:20, "2026-01-02 14:20", 2026-01-02T14:20:00Z, or -10m before the recording's end
+    /// From then on: 14:20, 2026-01-02, "2026-01-02 14:20", 2026-01-02T14:20:00Z, or -10m before the recording's end
     #[arg(long, value_name = "TIME", value_parser = When::from_str, requires = "replay", allow_hyphen_values = true)]
     pub(crate) begin: Option<When>,
-    /// Up to then, as --begin; a time of day is the first such after --begin
-    #[arg(long, value_name = "TIME", value_parser = When::from_str, requires = "replay", allow_hyphen_values = true)]
-    pub(crate) end: Option<When>,
+    /// Up to then, as --begin, all of that second or day; a time of day is the first such after --begin
+    #[arg(long, value_name = "TIME", value_parser = End::from_str, requires = "replay", allow_hyphen_values = true)]
+    pub(crate) end: Option<End>,
     /// For tests: record what is written, too
     #[arg(long, hide = true, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) also_record: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tracing: Tracing,
 }
 
 #[derive(Args, Debug)]
@@ -225,12 +176,14 @@ pub(crate) struct RecordArgs {
     /// Time between two snapshots: 500ms, 1s, 2m
     #[arg(long, value_parser = interval, default_value = "5s")]
     pub(crate) interval: Duration,
-    /// Keep so much: at least this, at most twice as much
+    /// Keep so much, 24h, 7d: at least this, at most twice as much
     #[arg(long, value_parser = duration, default_value = "24h")]
     pub(crate) keep: Duration,
-    /// End after this time: 500ms, 1s, 2m
+    /// End after this time: 500ms, 1s, 1h30m
     #[arg(long, value_parser = duration)]
     pub(crate) duration: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) tracing: Tracing,
 }
 
 #[derive(Args, Debug)]
@@ -248,26 +201,30 @@ pub(crate) struct TopArgs {
     #[arg(long, value_enum, default_value_t = Window::AVG10)]
     pub(crate) average: Window,
     /// Show this recording of `psitrace record`; needs no root
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = Tracing::IDS)]
     pub(crate) replay: Option<PathBuf>,
     /// For tests: panic after so many refreshes
     #[arg(long, hide = true, value_name = "N")]
     pub(crate) panic_after: Option<u64>,
+    #[command(flatten)]
+    pub(crate) tracing: Tracing,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct StatsArgs {
-    /// Over how long: 500ms, 1s, 2m
+    /// Over how long: 500ms, 1s, 1h30m
     #[arg(long, value_parser = duration, default_value = "10s")]
     pub(crate) duration: Duration,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) tracing: Tracing,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct RstatArgs {
-    /// End after this time: 500ms, 1s, 2m
+    /// End after this time: 500ms, 1s, 1h30m
     #[arg(long, value_parser = duration)]
     pub(crate) duration: Option<Duration>,
     /// Time between two tables: 500ms, 1s, 2m
@@ -280,7 +237,7 @@ pub(crate) struct RstatArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct CompareArgs {
-    /// Over how long: 500ms, 1s, 2m
+    /// Over how long: 500ms, 1s, 1h30m
     #[arg(long, value_parser = duration, default_value = "10s")]
     pub(crate) duration: Duration,
     /// Compare this cgroup; may be repeated, for several at the same time
@@ -289,46 +246,8 @@ pub(crate) struct CompareArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// Prints clap's message in its usual form; an error is one line where it can be.
-pub(crate) fn report(error: &clap::Error) -> ExitCode {
-    if matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    ) {
-        // A closed pipe is no error.
-        let is_printed = error.print().or_else(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => Ok(()),
-            _ => Err(error),
-        });
-        if let Err(error) = &is_printed {
-            crate::commands::complain(&format!("cannot write standard output: {error}"));
-        }
-        return if error.use_stderr() || is_printed.is_err() {
-            ExitCode::from(exit::USAGE)
-        } else {
-            ExitCode::SUCCESS
-        };
-    }
-    crate::commands::complain(&line(error));
-    ExitCode::from(exit::USAGE)
-}
-
-/// Clap's message as one printable line.
-pub(crate) fn line(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let lines: Vec<&str> = text
-        .lines()
-        .take_while(|line| !line.starts_with("Usage:"))
-        .map(str::trim)
-        .collect();
-    let line = lines.join(" ");
-    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    crate::commands::printable(
-        line.trim_start_matches("error: ")
-            .trim_end_matches(" For more information, try '--help'."),
-    )
+    #[command(flatten)]
+    pub(crate) tracing: Tracing,
 }
 
 /// A duration, as [`when::duration`] reads it.

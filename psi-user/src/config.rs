@@ -1,19 +1,35 @@
 //! Configuration files: defaults for options, by command.
 //!
-//! A key is an option's name. What holds for all commands stands first, what is for one in its table, `[dump]`.
+//! A key is an option's name. What to trace stands first and is for all commands that attach; what is for one command is in
+//! its table, `[dump]` or `[bench.flush]`.
 
 use std::{
-    env, fs, io,
+    env, fs, io, mem,
     path::{Path, PathBuf},
 };
 
-use clap::{Arg, ArgAction, Command, error::ErrorKind};
+use clap::{Arg, ArgAction, Args as _, Command, error::ErrorKind};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
-use crate::cli;
+use crate::cli::{self, Tracing};
+
+/// Commands' options that say what one run does. As defaults they could not be taken back on the command line.
+const NO_DEFAULTS: [(&str, &str); 11] = [
+    ("disable", "pid"),
+    ("dump", "begin"),
+    ("dump", "count"),
+    ("dump", "duration"),
+    ("dump", "end"),
+    ("dump", "output"),
+    ("dump", "replay"),
+    ("enable", "pid"),
+    ("record", "duration"),
+    ("rstat", "duration"),
+    ("top", "replay"),
+];
 
 /// Adds the defaults that the configuration files have.
 ///
@@ -55,31 +71,25 @@ fn files() -> Vec<PathBuf> {
         .collect()
 }
 
-fn apply_file(command: Command, path: &Path, text: &str) -> Result<Command, String> {
+fn apply_file(mut command: Command, path: &Path, text: &str) -> Result<Command, String> {
     let file = File { path, text };
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         file.error(at, error.message())
     })?;
-    let plain = command.clone();
-    let mut command = command;
+    let is_table = |value: &Spanned<DeValue<'_>>| matches!(value.get_ref(), DeValue::Table(_));
+    // What is for one command comes later and wins, wherever it stands.
+    for (key, value) in table.get_ref().iter().filter(|(_, value)| !is_table(value)) {
+        let default = file.default(&Tracing::augment_args(Command::new("psitrace")), key, value)?;
+        let has_it = |command: &Command| command.get_arguments().any(|arg| *arg.get_id() == *default.0);
+        for command in command.get_subcommands_mut().filter(|command| has_it(command)) {
+            set_default(command, &default);
+        }
+    }
     for (key, value) in table.get_ref() {
-        command = match value.get_ref() {
-            DeValue::Table(table) => {
-                let name: &str = key.get_ref();
-                if plain.find_subcommand(name).is_none_or(Command::is_hide_set) {
-                    let known = plain.get_subcommands().filter(|command| !command.is_hide_set());
-                    let nearest = nearest(name, known.map(Command::get_name));
-                    return Err(file.error(key.span().start, &format!("no command `{name}`; {nearest}")));
-                }
-                let mut defaults = Vec::new();
-                for (key, value) in table {
-                    defaults.push(file.default(&plain, Some(name), key, value)?);
-                }
-                command.mut_subcommand(name, |command| defaults.into_iter().fold(command, set_default))
-            }
-            _ => set_default(command, file.default(&plain, None, key, value)?),
-        };
+        if let DeValue::Table(table) = value.get_ref() {
+            file.apply(&mut command, key, table)?;
+        }
     }
     Ok(command)
 }
@@ -87,8 +97,8 @@ fn apply_file(command: Command, path: &Path, text: &str) -> Result<Command, Stri
 /// An option's id, and its default.
 type Default = (String, Vec<String>);
 
-fn set_default(command: Command, (id, values): Default) -> Command {
-    command.mut_arg(id, |arg| arg.required(false).default_values(values))
+fn set_default(command: &mut Command, (id, values): &Default) {
+    *command = mem::take(command).mut_arg(id, |arg| arg.required(false).default_values(values.clone()));
 }
 
 /// A file, for its errors.
@@ -104,28 +114,54 @@ impl File<'_> {
         format!("{} line {line}: {what}", self.path.display())
     }
 
-    /// One key: of a command, or of all.
+    /// The table of one of the command's commands.
+    fn apply(&self, command: &mut Command, name: &Spanned<impl AsRef<str>>, table: &DeTable<'_>) -> Result<(), String> {
+        let at = name.span().start;
+        let name = name.get_ref().as_ref();
+        let known = || command.get_subcommands().filter(|command| !command.is_hide_set());
+        if !known().any(|command| command.get_name() == name) {
+            let nearest = nearest(name, known().map(Command::get_name));
+            return Err(self.error(at, &format!("no command `{name}`; {nearest}")));
+        }
+        let Some(command) = command.find_subcommand_mut(name) else {
+            return Ok(());
+        };
+        for (key, value) in table {
+            match value.get_ref() {
+                DeValue::Table(table) if command.has_subcommands() => self.apply(command, key, table)?,
+                _ => {
+                    let default = self.default(command, key, value)?;
+                    set_default(command, &default);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One key of a command.
     fn default(
         &self,
         command: &Command,
-        name: Option<&str>,
         key: &Spanned<impl AsRef<str>>,
         value: &Spanned<DeValue<'_>>,
     ) -> Result<Default, String> {
         let at = key.span().start;
         let key = key.get_ref().as_ref();
-        let owner = name.map_or(Some(command), |name| command.find_subcommand(name));
         let options = || {
-            let all = owner.into_iter().flat_map(Command::get_arguments);
+            let all = command.get_arguments();
             all.filter(|arg| !arg.is_hide_set() && arg.get_long().is_some())
         };
         let Some(arg) = options().find(|arg| arg.get_long() == Some(key)) else {
             let nearest = nearest(key, options().filter_map(Arg::get_long));
             return Err(self.error(at, &format!("no option `{key}`; {nearest}")));
         };
+        if NO_DEFAULTS.contains(&(command.get_name(), key)) {
+            let what = format!("{key} is not a default: give it on the command line");
+            return Err(self.error(at, &what));
+        }
         let values = values(arg, value.get_ref()).map_err(|what| self.error(at, &format!("{key}: {what}")))?;
         if !matches!(arg.get_action(), ArgAction::SetTrue) {
-            check(command, name, key, &values).map_err(|what| self.error(at, &format!("{key}: {what}")))?;
+            check(command, key, &values).map_err(|what| self.error(at, &format!("{key}: {what}")))?;
         }
         Ok((arg.get_id().to_string(), values))
     }
@@ -148,9 +184,9 @@ fn values(arg: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, &'static str> {
 }
 
 /// Lets the command line's own rules judge the values.
-fn check(command: &Command, name: Option<&str>, key: &str, values: &[String]) -> Result<(), String> {
-    let words = ["psitrace"].into_iter().chain(name).map(str::to_owned);
-    let words = words.chain(values.iter().map(|value| format!("--{key}={value}")));
+fn check(command: &Command, key: &str, values: &[String]) -> Result<(), String> {
+    let words = values.iter().map(|value| format!("--{key}={value}"));
+    let words = ["psitrace".to_owned()].into_iter().chain(words);
     match command.clone().try_get_matches_from(words) {
         Err(error) if matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) => {
             Err(cli::line(&error))
@@ -190,7 +226,7 @@ mod tests {
     fn the_command_line_wins_over_the_file_and_a_later_file_over_an_earlier_one() {
         let system = "hierarchy = \"memory\"\nmax-cgroups = 9\n[dump]\ninterval = \"7s\"\nformat = \"csv\"\n\
                       [top]\nflat = true\n[record]\noutput = \"/x/y\"\n[compare]\ncgroup = [\"/a\", \"/b\"]\n";
-        let own = "[dump]\ninterval = \"8s\"\ncount = 3\n";
+        let own = "[dump]\ninterval = \"8s\"\ntop = 3\n";
         for (texts, arguments, words) in [
             (
                 &[system][..],
@@ -200,13 +236,30 @@ mod tests {
             (
                 &[system, own],
                 &["dump"],
-                &["interval: 8s", "format: Csv", "count: Some(3)"],
+                &["interval: 8s", "format: Csv", "top: Some(3)"],
             ),
             (&[system, own], &["dump", "--interval", "9s"], &["interval: 9s"]),
+            (&[system], &["dump", "--hierarchy", "v2"], &["\"v2\""]),
+            // Defaults for what the recording has already decided are no contradiction.
+            (&[system], &["dump", "--replay", "f"], &["replay: Some(\"f\")"]),
+            (&[system], &["disable", "/a"], &["Disable"]),
             (
-                &[system],
-                &["dump", "--replay", "f", "--hierarchy", "v2"],
-                &["\"v2\"", "replay: Some(\"f\")"],
+                &[
+                    "no-irq = true\ntrack = [\"/a\", \"/b\"]\n[check]\nhierarchy = \"cpu\"\n",
+                    "hierarchy = \"v2\"\n",
+                ],
+                &["check"],
+                &["\"v2\"", "no_irq: true", "/b"],
+            ),
+            (
+                &["hierarchy = \"memory\"\n[check]\nhierarchy = \"cpu\"\n"],
+                &["check"],
+                &["\"cpu\""],
+            ),
+            (
+                &["[bench.flush]\ncgroups = 5\n[bench]\ndepth = { pairs = 7 }\n"],
+                &["bench", "flush"],
+                &["cgroups: 5"],
             ),
             (&[system], &["top"], &["flat: true"]),
             (&[], &["top"], &["flat: false"]),
@@ -234,15 +287,19 @@ mod tests {
                 2,
                 &["fields:", "cpu.sum", "cpu.some"],
             ),
-            ("[dump]\ncount = 0\n", 2, &["count:"]),
-            ("[dump]\ncount = 1979-05-27\n", 2, &["count:"]),
+            ("[bench.flush]\ncgroups = 0\n", 2, &["cgroups:"]),
+            ("[dump]\ndepth = 1979-05-27\n", 2, &["depth:"]),
             ("[top]\nflat = 1\n", 2, &["flat:", "true or false"]),
             ("[dumb]\n", 1, &["`dumb`", "`dump`"]),
             ("# nothing\ninterval = \"1s\"\n", 2, &["`interval`"]),
             ("max-cgroups = \"many\"\n", 1, &["max-cgroups:", "many"]),
             ("[dump]\nalso-record = \"f\"\n", 2, &["`also-record`"]),
-            ("[bench.flush]\ncgroups = 5\n", 1, &["`flush`", "there are none"]),
-            ("[dump]\ncount = 1\ncount = 2\n", 3, &["duplicate"]),
+            ("[bench.flush]\ncgroup = 5\n", 2, &["`cgroup`", "`cgroups`"]),
+            ("[bench.flash]\n", 1, &["`flash`", "`flush`"]),
+            ("[bench.load]\n", 1, &["`load`"]),
+            ("[bench]\npairs = 5\n", 2, &["`pairs`", "there are none"]),
+            ("[dump.interval]\n", 1, &["interval:", "text or a number"]),
+            ("[dump]\ntop = 1\ntop = 2\n", 3, &["duplicate"]),
         ] {
             let error = parse(&[text], &["dump"]).expect_err(text);
             let expected = format!("/x/config.toml line {line}: ");
@@ -253,6 +310,22 @@ mod tests {
             for word in words {
                 assert!(error.contains(word), "{text:?}: expected {word}, saw {error}");
             }
+        }
+    }
+
+    #[test]
+    fn what_one_run_does_is_no_default() {
+        for (command, option) in NO_DEFAULTS {
+            let root = Cli::command();
+            let of_command = root.find_subcommand(command).expect(command);
+            let exists = of_command.get_arguments().any(|arg| arg.get_long() == Some(option));
+            assert!(exists, "{command} has no option {option}");
+            let text = format!("[{command}]\n{option} = \"1s\"\n");
+            let error = parse(&[&text], &["dump"]).expect_err(&text);
+            assert!(
+                error.starts_with(&format!("/x/config.toml line 2: {option} is not a default")),
+                "{text:?}: saw {error}"
+            );
         }
     }
 }

@@ -169,16 +169,21 @@ impl Connection {
                     Ok(request) => answer(&request).err(),
                     Err(_) => Some(Refusal::Unknown),
                 };
-                let mut line = serde_json::to_vec(&Answer { refused })?;
-                line.push(b'\n');
                 // Whoever does not read its answers, so that there is no room for one, gets no more.
-                self.stream.write_all(&line)?;
+                write_line(&mut self.stream, &Answer { refused })?;
             }
             if self.begun.len() > LONGEST {
                 return Err(ErrorKind::InvalidData.into());
             }
         }
     }
+}
+
+/// Writes one line of JSON.
+fn write_line(stream: &mut UnixStream, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    stream.write_all(&line)
 }
 
 /// Removes sockets that nobody listens at.
@@ -234,9 +239,7 @@ pub fn ask(pid: Option<u32>, request: &Request) -> io::Result<Vec<(u32, io::Resu
 fn ask_one(mut stream: UnixStream, request: &Request) -> io::Result<Answer> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = serde_json::to_vec(request)?;
-    line.push(b'\n');
-    stream.write_all(&line)?;
+    write_line(&mut stream, request)?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;
     if line.is_empty() {

@@ -13,6 +13,12 @@ const ABSENT: u32 = u32::MAX;
 /// A global of the BPF object and the value for this kernel.
 pub type Global = (&'static str, u32);
 
+/// The running kernel's release, as `uname -r` has it; empty without /proc.
+pub fn release() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    text.trim().to_owned()
+}
+
 /// The running kernel's types.
 pub struct Kernel {
     btf: Btf,

@@ -5,6 +5,7 @@ mod sizes;
 use std::{fs, os::fd::AsFd as _, path::PathBuf};
 
 pub use self::sizes::Sizes;
+pub(crate) use self::sizes::possible_cpus;
 use aya::{
     Btf, Ebpf, EbpfLoader,
     maps::Map,
@@ -148,7 +149,6 @@ fn load_with(
         ("DROP_SWITCHES", options.drop_switches),
     ]);
     let mut loader = EbpfLoader::new();
-    loader.allow_unsupported_maps();
     for (name, value) in &globals {
         loader.override_global(name, value, true);
     }
@@ -167,10 +167,7 @@ fn load_with(
         Some(path) => Some(fs::read(path).map_err(Error::file(path))?),
         None => None,
     };
-    let mut ebpf = loader
-        .load(own.as_deref().unwrap_or(OBJECT))
-        .map_err(|error| Error::Object(chain(&error)))?;
-    let btf = Btf::from_sys_fs().map_err(|error| Error::Btf(error.to_string()))?;
+    let (mut ebpf, btf) = load_object(&mut loader, own.as_deref().unwrap_or(OBJECT))?;
 
     let wanted = memstall.map(programs::memstall_family);
     let is_candidate = |spec: &ProgramSpec| !spec.is_memstall() || wanted.is_none_or(|wanted| spec.family == wanted);
@@ -220,6 +217,16 @@ fn load_with(
         hierarchy: hierarchy.name.clone(),
     };
     Ok(Loaded { ebpf, source, reports })
+}
+
+/// Loads an object's maps; its programs are loaded one by one, by the types of the running kernel.
+pub(crate) fn load_object(loader: &mut EbpfLoader<'_>, object: &[u8]) -> Result<(Ebpf, Btf), Error> {
+    let ebpf = loader
+        .allow_unsupported_maps()
+        .load(object)
+        .map_err(|error| Error::Object(chain(&error)))?;
+    let btf = Btf::from_sys_fs().map_err(|error| Error::Btf(error.to_string()))?;
+    Ok((ebpf, btf))
 }
 
 /// The option that leaves a program out.
@@ -315,18 +322,20 @@ pub(crate) fn map_bytes(ebpf: &Ebpf) -> Vec<(String, u64)> {
     all
 }
 
+/// Maps `len` records of the array map `map`.
+pub(crate) fn map_array<T>(ebpf: &Ebpf, map: &'static str, len: u32) -> Result<MappedArray<T>, Error> {
+    let Some(Map::Array(data)) = ebpf.map(map) else {
+        return Err(Error::Object(format!("no array map {map}")));
+    };
+    MappedArray::new(data.fd().as_fd(), len as usize).map_err(|source| Error::Map { map, source })
+}
+
 pub(crate) fn map_all(ebpf: &Ebpf, sizes: Sizes) -> Result<MappedMaps, Error> {
-    fn mapped<T>(ebpf: &Ebpf, map: &'static str, len: u32) -> Result<MappedArray<T>, Error> {
-        let Some(Map::Array(data)) = ebpf.map(map) else {
-            return Err(Error::Object(format!("no array map {map}")));
-        };
-        MappedArray::new(data.fd().as_fd(), len as usize).map_err(|source| Error::Map { map, source })
-    }
     Ok(MappedMaps {
-        state: mapped(ebpf, "STATE", sizes.cpus * sizes.slots)?,
-        cpus: mapped(ebpf, "CPUS", sizes.cpus)?,
-        cgroups: mapped(ebpf, "CGROUPS", sizes.slots)?,
-        shared: mapped(ebpf, "SHARED", 1)?,
+        state: map_array(ebpf, "STATE", sizes.cpus * sizes.slots)?,
+        cpus: map_array(ebpf, "CPUS", sizes.cpus)?,
+        cgroups: map_array(ebpf, "CGROUPS", sizes.slots)?,
+        shared: map_array(ebpf, "SHARED", 1)?,
     })
 }
 

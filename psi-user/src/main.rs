@@ -17,16 +17,16 @@ fn main() -> ExitCode {
         Err(code) => return code,
     };
     let result = match cli.command {
-        Command::Check(args) => commands::check::run(&cli.tracing, &args),
-        Command::Dump(args) => commands::dump::run(&cli.tracing, &args),
-        Command::Record(args) => commands::record::run(&cli.tracing, &args),
-        Command::Top(args) => commands::top::run(&cli.tracing, &args),
-        Command::Stats(args) => commands::stats::run(&cli.tracing, &args),
+        Command::Check(args) => commands::check::run(&args),
+        Command::Dump(args) => commands::dump::run(&args),
+        Command::Record(args) => commands::record::run(&args),
+        Command::Top(args) => commands::top::run(&args),
+        Command::Stats(args) => commands::stats::run(&args),
         Command::Rstat(args) => commands::rstat::run(&args),
         Command::Bench(args) => commands::bench::run(&args),
         Command::Completions(args) => commands::about::completions(&args),
         Command::Man(args) => commands::about::man(&args),
-        Command::Compare(args) => commands::compare::run(&cli.tracing, &args),
+        Command::Compare(args) => commands::compare::run(&args),
         Command::Disable(args) => commands::switch::run(&args, |cgroup| Request::Disable { cgroup }, "disabled"),
         Command::Enable(args) => commands::switch::run(&args, |cgroup| Request::Enable { cgroup }, "enabled"),
     };
@@ -57,5 +57,5 @@ fn parse() -> Result<Cli, ExitCode> {
         commands::complain(&commands::printable(&line));
         return Err(ExitCode::from(cli::exit::USAGE));
     }
-    cli.map_err(|error| cli::report(&error))
+    cli.map_err(cli::report)
 }

@@ -1,19 +1,15 @@
 //! The maps as memory: read without a lock and without a system call.
 
 mod accounting;
+mod array;
 
-use std::{
-    io,
-    marker::PhantomData,
-    os::fd::BorrowedFd,
-    ptr::{self, NonNull},
-    sync::atomic::{
-        AtomicI64, AtomicU32, AtomicU64,
-        Ordering::{Release, SeqCst},
-        fence,
-    },
+use std::sync::atomic::{
+    AtomicI64, AtomicU32, AtomicU64,
+    Ordering::{Release, SeqCst},
+    fence,
 };
 
+pub(crate) use self::array::MappedArray;
 use crate::model::Counts;
 pub(crate) use psi_common::list::Next;
 use psi_common::{
@@ -21,102 +17,7 @@ use psi_common::{
     list::{self, Number},
     word::counts,
 };
-use rustix::{
-    mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap},
-    time::{ClockId, clock_gettime},
-};
-
-/// An array map, mapped.
-#[derive(Debug)]
-pub(crate) struct MappedArray<T> {
-    base: NonNull<T>,
-    len: usize,
-    bytes: usize,
-    _records: PhantomData<T>,
-}
-
-// SAFETY: the memory is shared with the kernel for as long as the value lives, on any thread, and is only
-// accessed through atomics.
-unsafe impl<T> Send for MappedArray<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for MappedArray<T> {}
-
-impl<T> MappedArray<T> {
-    /// Maps `len` records of a mmapable array. `T` is one of the record types of [`psi_common::layout`].
-    pub(crate) fn new(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
-        // The kernel rounds a record up to 8 bytes; all records are multiples of that already.
-        let bytes = (len * size_of::<T>()).next_multiple_of(rustix::param::page_size());
-        // SAFETY: a new mapping, placed by the kernel.
-        let base = unsafe {
-            mmap(
-                ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                fd,
-                0,
-            )
-        }?;
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self {
-            base,
-            len,
-            bytes,
-            _records: PhantomData,
-        })
-    }
-
-    /// `len` records of memory that no kernel shares, all zero: see [`crate::synthetic`].
-    pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
-        let bytes = (len * size_of::<T>()).next_multiple_of(rustix::param::page_size());
-        // SAFETY: a new mapping, placed by the kernel.
-        let base = unsafe {
-            mmap_anonymous(
-                ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )
-        }?;
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self {
-            base,
-            len,
-            bytes,
-            _records: PhantomData,
-        })
-    }
-
-    /// The memory as it is, to be copied in a measurement.
-    pub(crate) const fn bytes(&self) -> (*mut u8, usize) {
-        (self.base.as_ptr().cast(), self.bytes)
-    }
-
-    pub(crate) const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// A copy of a record that others may be changing: numbers in it are from about the same time.
-    pub(crate) fn copy(&self, index: usize) -> Option<T>
-    where
-        T: Copy,
-    {
-        // SAFETY: a live and aligned record of plain integers; each is read once.
-        self.get(index).map(|record| unsafe { record.read_volatile() })
-    }
-
-    fn get(&self, index: usize) -> Option<*mut T> {
-        // SAFETY: within the mapping.
-        (index < self.len).then(|| unsafe { self.base.as_ptr().add(index) })
-    }
-}
-
-impl<T> Drop for MappedArray<T> {
-    fn drop(&mut self) {
-        // SAFETY: our own mapping; nothing borrowed from it outlives `self`. A failure leaves it mapped.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
-    }
-}
+use rustix::time::{ClockId, clock_gettime};
 
 macro_rules! atomic {
     ($record:expr, $field:ident, u64) => {
@@ -322,57 +223,44 @@ impl MappedMaps {
 
     /// How often `CGROUPS` has changed.
     pub(crate) fn cgroup_changes(&self) -> u64 {
-        self.shared
-            .get(0)
-            .map_or(0, |shared| atomic!(shared, cgroup_changes, u64).load(SeqCst))
+        atomic!(self.shared.first(), cgroup_changes, u64).load(SeqCst)
     }
 
     /// Counts a change that userspace made itself.
     pub(crate) fn note_cgroup_change(&self) {
-        if let Some(shared) = self.shared.get(0) {
-            atomic!(shared, cgroup_changes, u64).fetch_add(1, SeqCst);
-        }
+        atomic!(self.shared.first(), cgroup_changes, u64).fetch_add(1, SeqCst);
     }
 
     /// Cgroups that exist without a slot of their own.
     pub(crate) fn without_slot(&self) -> &AtomicU64 {
-        let shared = self.shared.base.as_ptr();
-        atomic!(shared, without_slot, u64)
+        atomic!(self.shared.first(), without_slot, u64)
     }
 
     /// Ids that are remembered of cgroups that are not tracked.
     pub(crate) fn untracked(&self) -> &AtomicU64 {
-        let shared = self.shared.base.as_ptr();
-        atomic!(shared, untracked, u64)
+        atomic!(self.shared.first(), untracked, u64)
     }
 
     /// Tells the programs how the clocks move.
     pub(crate) fn set_drift(&self, drift: i64) {
-        if let Some(shared) = self.shared.get(0) {
-            // SAFETY: an aligned field of a live mapping.
-            unsafe { AtomicI64::from_ptr(&raw mut (*shared).drift) }.store(drift, SeqCst);
-        }
+        let shared = self.shared.first();
+        // SAFETY: an aligned field of a live mapping.
+        unsafe { AtomicI64::from_ptr(&raw mut (*shared).drift) }.store(drift, SeqCst);
     }
 
     /// Takes the request for a walk; says whether there was one.
     pub(crate) fn take_resync(&self) -> bool {
-        self.shared
-            .get(0)
-            .is_some_and(|shared| atomic!(shared, resync_wanted, u64).swap(0, SeqCst) != 0)
+        atomic!(self.shared.first(), resync_wanted, u64).swap(0, SeqCst) != 0
     }
 
     /// Takes the request for a look at the whole tree; says whether there was one.
     pub(crate) fn take_rescan(&self) -> bool {
-        self.shared
-            .get(0)
-            .is_some_and(|shared| atomic!(shared, rescan_wanted, u64).swap(0, SeqCst) != 0)
+        atomic!(self.shared.first(), rescan_wanted, u64).swap(0, SeqCst) != 0
     }
 
     /// Takes the request for freeing slots; says whether there was one.
     pub(crate) fn take_recycle(&self) -> bool {
-        self.shared
-            .get(0)
-            .is_some_and(|shared| atomic!(shared, recycle_wanted, u64).swap(0, SeqCst) != 0)
+        atomic!(self.shared.first(), recycle_wanted, u64).swap(0, SeqCst) != 0
     }
 }
 

@@ -178,6 +178,19 @@ impl Quality {
         ]
     }
 
+    /// What they are called where room is short, in the order of [`Self::counters`].
+    pub(crate) const SHORT_TITLES: [&str; 9] = [
+        "missed",
+        "repaired",
+        "drift",
+        "storage failures",
+        "overflows",
+        "missed irqs",
+        "without slot",
+        "program misses",
+        "rejected readings",
+    ];
+
     /// What [`Self::counters`] says these are, in its order.
     pub(crate) const fn from_counters(values: [u64; 9]) -> Self {
         let [
@@ -288,4 +301,16 @@ pub(crate) fn share(gained_ns: u64, interval_ns: u64) -> f64 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn as_us<S: Serializer>(ns: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(*ns as f64 / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_titles_are_parts_of_the_names() {
+        for ((name, _), title) in Quality::default().counters().iter().zip(Quality::SHORT_TITLES) {
+            assert!(name.replace('_', " ").contains(title), "{name}: {title}");
+        }
+    }
 }

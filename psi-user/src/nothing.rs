@@ -1,10 +1,10 @@
 //! Programs that do nothing at the tracer's busiest hooks: what the kernel's own way to a program costs there.
 
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::{Ebpf, EbpfLoader};
 
 use crate::{
     error::Error,
-    load::{OBJECT, attach_tracepoint, chain},
+    load::{OBJECT, attach_tracepoint, load_object},
     privilege,
 };
 
@@ -30,11 +30,7 @@ impl Nothing {
     /// See [`Error`].
     pub fn attach() -> Result<Self, Error> {
         privilege::check()?;
-        let mut ebpf = EbpfLoader::new()
-            .allow_unsupported_maps()
-            .load(OBJECT)
-            .map_err(|error| Error::Object(chain(&error)))?;
-        let btf = Btf::from_sys_fs().map_err(|error| Error::Btf(error.to_string()))?;
+        let (mut ebpf, btf) = load_object(&mut EbpfLoader::new(), OBJECT)?;
         for hook in HOOKS {
             attach_tracepoint(&mut ebpf, &format!("nothing_{hook}"), hook, &btf)?;
         }

@@ -1,15 +1,13 @@
 //! The kernel's own rstat locks, as its tracepoints show them: how long they are held and waited for.
 
-use std::os::fd::AsFd as _;
-
-use aya::{Btf, Ebpf, EbpfLoader, maps::Map};
+use aya::{Ebpf, EbpfLoader};
 use psi_common::layout::{Rstat as Record, rstat_lock};
 
 use crate::{
     error::Error,
     flush::HoldTimes,
     kernel::Kernel,
-    load::{OBJECT, attach_tracepoint, chain},
+    load::{OBJECT, attach_tracepoint, load_object, map_array, possible_cpus},
     mapped::MappedArray,
     privilege,
 };
@@ -77,21 +75,9 @@ impl Rstat {
         if locks.is_empty() {
             return Err(Error::NoRstat);
         }
-        let cpus = aya::util::nr_cpus().map_err(|(path, source)| Error::File {
-            path: path.into(),
-            source,
-        })?;
-        let mut ebpf = EbpfLoader::new()
-            .allow_unsupported_maps()
-            .map_max_entries("RSTAT", cpus as u32)
-            .load(OBJECT)
-            .map_err(|error| Error::Object(chain(&error)))?;
-        let Some(Map::Array(data)) = ebpf.map("RSTAT") else {
-            return Err(Error::Object("no array map RSTAT".to_owned()));
-        };
-        let records =
-            MappedArray::new(data.fd().as_fd(), cpus).map_err(|source| Error::Map { map: "RSTAT", source })?;
-        let btf = Btf::from_sys_fs().map_err(|error| Error::Btf(error.to_string()))?;
+        let cpus = possible_cpus()?;
+        let (mut ebpf, btf) = load_object(EbpfLoader::new().map_max_entries("RSTAT", cpus), OBJECT)?;
+        let records = map_array(&ebpf, "RSTAT", cpus)?;
         for &lock in &locks {
             for name in LOCKS[lock].1 {
                 attach_tracepoint(&mut ebpf, name, name, &btf)?;

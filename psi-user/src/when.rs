@@ -3,10 +3,14 @@
 use std::{fmt, ops::RangeInclusive, str::FromStr, time::Duration};
 
 use jiff::{
-    Timestamp, ZonedDateTime,
-    civil::{DateTime, Time},
+    SpanRelativeTo, Timestamp, ZonedDateTime,
+    civil::{Date, DateTime, Time},
+    fmt::friendly::SpanParser,
     tz::TimeZone,
 };
+
+const SPANS: SpanParser = SpanParser::new();
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// A time in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +19,8 @@ pub enum When {
     Instant(Timestamp),
     /// A date and a time of day, local.
     Local(DateTime),
+    /// A date alone: where that day begins, local.
+    Date(Date),
     /// A time of day, local.
     Clock(Time),
     /// So long before the end, or before what is shown.
@@ -24,11 +30,10 @@ pub enum When {
 }
 
 /// What a time looks like.
-pub const EXPECTED: &str =
-    "expected a time such as 2026-01-02T03:04:05Z, \"2026-01-02 03:04\", 14:20, 14:20:30, or -10m before the end";
+pub const EXPECTED: &str = "expected a time such as 2026-01-02T03:04:05Z, \"2026-01-02 03:04\", 2026-01-02, 14:20, 14:20:30, or -10m before the end";
 
 /// The same where a frame is shown, short enough for one line with what was typed.
-pub const EXPECTED_NEAR: &str = "expected 14:20, 14:20:30, 2026-01-02 14:20, 2026-01-02T03:04:05Z, -10m or +30s";
+pub const EXPECTED_NEAR: &str = "expected 14:20, 14:20:30, 2026-01-02, 2026-01-02 14:20, -10m or +30s";
 
 impl FromStr for When {
     type Err = &'static str;
@@ -44,9 +49,13 @@ impl FromStr for When {
         if let Ok(instant) = text.parse() {
             return Ok(Self::Instant(instant));
         }
-        // A date alone is no time.
-        let has_time = text.contains(':');
-        text.parse().ok().filter(|_| has_time).map(Self::Local).ok_or(EXPECTED)
+        // What is no date and no time by itself, such as 2026-01-02T14, is taken by neither.
+        let read = if text.len() == "0000-00-00".len() {
+            text.parse().map(Self::Date).ok()
+        } else {
+            text.parse().ok().filter(|_| text.contains(':')).map(Self::Local)
+        };
+        read.ok_or(EXPECTED)
     }
 }
 
@@ -68,7 +77,6 @@ impl When {
     ///
     /// None if there is no such instant.
     pub fn resolve_near(self, now_ns: u64, span_ns: RangeInclusive<u64>, zone: &TimeZone) -> Option<u64> {
-        const SECOND_NS: u64 = 1_000_000_000;
         let Self::Clock(time) = self else {
             return self.resolve(now_ns, None, zone);
         };
@@ -89,6 +97,7 @@ impl When {
         match self {
             Self::Instant(instant) => nanoseconds(instant),
             Self::Local(time) => nanoseconds(zone.to_timestamp(time).ok()?),
+            Self::Date(date) => nanoseconds(zone.to_timestamp(date.to_datetime(Time::midnight())).ok()?),
             Self::Before(ago) => end_ns.checked_sub(u64::try_from(ago.as_nanos()).ok()?),
             Self::After(later) => end_ns.checked_add(u64::try_from(later.as_nanos()).ok()?),
             Self::Clock(time) => {
@@ -101,6 +110,44 @@ impl When {
                 }
             }
         }
+    }
+}
+
+/// Up to when: all of the second, or of the day, that was typed.
+///
+/// Seconds that are left out are 0, so `14:20` ends with that minute's first second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    when: When,
+    /// How much of what begins then is included, too, ns; for a day that depends on the zone.
+    rest_ns: u64,
+}
+
+impl FromStr for End {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let when = text.parse()?;
+        let is_whole = !text.contains(['.', ',']);
+        let rest_ns = match when {
+            When::Instant(_) | When::Local(_) | When::Clock(_) if is_whole => SECOND_NS - 1,
+            _ => 0,
+        };
+        Ok(Self { when, rest_ns })
+    }
+}
+
+impl End {
+    /// The last instant that is included, as [`When::resolve`].
+    pub fn resolve(self, end_ns: u64, after_ns: Option<u64>, zone: &TimeZone) -> Option<u64> {
+        let Self { when, rest_ns } = self;
+        if let When::Date(date) = when {
+            let next = When::Date(date.tomorrow().ok()?);
+            return next.resolve(end_ns, after_ns, zone)?.checked_sub(1);
+        }
+        // The second in which that time lies has begun before it.
+        let after_ns = after_ns.map(|after_ns| after_ns.saturating_sub(rest_ns));
+        when.resolve(end_ns, after_ns, zone)?.checked_add(rest_ns)
     }
 }
 
@@ -131,30 +178,30 @@ fn zoned(time_ns: u64, zone: &TimeZone) -> ZonedDateTime {
     ZonedDateTime::new(instant, zone.clone())
 }
 
-/// A duration: a number (fractions allowed) and `ms`, `s`, `m` or `h`.
+/// A duration: numbers with `d`, `h`, `m`, `s` or `ms`, or these units' names: `1h30m`, `2 days`. A day is 24 h.
 ///
 /// # Errors
 /// When it is another, or 0, or more than a year.
 pub fn duration(text: &str) -> Result<Duration, &'static str> {
-    const EXPECTED: &str = "expected a duration such as 500ms, 1s or 2m";
-    const LONGEST: f64 = 366.0 * 24.0 * 3600.0;
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or(EXPECTED)?;
-    let (number, unit) = text.split_at(digits);
-    let seconds = match unit {
-        "ms" => 0.001,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(EXPECTED),
-    };
-    let seconds = number.parse::<f64>().map_err(|_| EXPECTED)? * seconds;
-    if seconds <= 0.0 {
+    const EXPECTED: &str = "expected a duration such as 500ms, 1s, 2m, 1h30m or 7d";
+    const LONGEST: Duration = Duration::from_hours(366 * 24);
+    // Neither a clock's 01:30:00 nor a sign.
+    if !text.starts_with(|c: char| c.is_ascii_digit()) || text.contains(':') {
+        return Err(EXPECTED);
+    }
+    let span = SPANS.parse_span(text).map_err(|_| EXPECTED)?;
+    // Months and years differ in length: this refuses them. `ago` makes it negative.
+    let duration = span
+        .to_duration(SpanRelativeTo::days_are_24_hours())
+        .map_err(|_| EXPECTED)?;
+    let duration = Duration::try_from(duration).map_err(|_| EXPECTED)?;
+    if duration.is_zero() {
         return Err("a duration must be longer than 0");
     }
-    if seconds > LONGEST {
+    if duration > LONGEST {
         return Err("a duration must be at most a year");
     }
-    Ok(Duration::from_secs_f64(seconds))
+    Ok(duration)
 }
 
 #[cfg(test)]
@@ -181,12 +228,15 @@ mod tests {
             ("2026-01-02T03:04+01:00", "2026-01-02T02:04:00Z"),
             ("2026-01-02 03:04", "2026-01-02T01:04:00Z"),
             ("2026-01-02T03:04:05", "2026-01-02T01:04:05Z"),
+            ("2026-01-02", "2026-01-01T22:00:00Z"),
             ("23:50", "2026-01-02T21:50:00Z"),
             ("00:10", "2026-01-02T22:10:00Z"),
             ("00:30:00", "2026-01-02T22:30:00Z"),
             ("00:30:01", "2026-01-01T22:30:01Z"),
             ("-10m", "2026-01-02T22:20:00Z"),
             ("-1.5h", "2026-01-02T21:00:00Z"),
+            ("-1h30m", "2026-01-02T21:00:00Z"),
+            ("-1d", "2026-01-01T22:30:00Z"),
         ] {
             assert_eq!(resolve(text, None), Some(at(expected)), "{text}");
         }
@@ -202,6 +252,42 @@ mod tests {
     }
 
     #[test]
+    fn an_end_includes_all_of_what_was_typed() {
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        let end = at("2026-01-03T00:30:00+02:00");
+        let begin = Some(at("2026-01-02T14:20:30.7+02:00"));
+        for (text, expected) in [
+            ("2026-01-02", "2026-01-02T23:59:59.999999999+02:00"),
+            ("14:20", "2026-01-03T14:20:00.999999999+02:00"),
+            ("14:21", "2026-01-02T14:21:00.999999999+02:00"),
+            // The second of the begin.
+            ("14:20:30", "2026-01-02T14:20:30.999999999+02:00"),
+            ("14:20:29", "2026-01-03T14:20:29.999999999+02:00"),
+            ("2026-01-02 14:20:31.5", "2026-01-02T14:20:31.5+02:00"),
+            ("2026-01-02 14:22", "2026-01-02T14:22:00.999999999+02:00"),
+            ("2026-01-02T12:22:01Z", "2026-01-02T14:22:01.999999999+02:00"),
+            ("2026-01-02T12:22:01.000Z", "2026-01-02T14:22:01+02:00"),
+            ("-10m", "2026-01-03T00:20:00+02:00"),
+        ] {
+            let found = text
+                .parse::<End>()
+                .unwrap_or_else(|_| panic!("{text}"))
+                .resolve(end, begin, &zone);
+            assert_eq!(found, Some(at(expected)), "{text}");
+        }
+        assert!("soon".parse::<End>().is_err());
+        // A day of 23 hours, and one that has no midnight.
+        for (zone, day, expected) in [
+            ("CET-1CEST,M3.5.0,M10.5.0/3", "2026-03-29", "2026-03-29T22:00:00Z"),
+            ("XXX4YYY,M9.1.0/0,M4.1.0/0", "2026-09-05", "2026-09-06T04:00:00Z"),
+        ] {
+            let zone = TimeZone::posix(zone).expect("a zone");
+            let found = day.parse::<End>().expect("a date").resolve(end, None, &zone);
+            assert_eq!(found, Some(at(expected) - 1), "{day}");
+        }
+    }
+
+    #[test]
     fn a_time_of_day_is_the_nearest_in_the_recording() {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         let now = at("2026-01-02T03:04:05+02:00");
@@ -214,8 +300,11 @@ mod tests {
             ("06:00", "2026-01-02T06:00:00+02:00"),
             ("2026-01-01 09:30", "2026-01-01T09:30:00+02:00"),
             ("2026-01-01T09:30:00Z", "2026-01-01T09:30:00Z"),
+            ("2026-01-01", "2026-01-01T00:00:00+02:00"),
             ("-10m", "2026-01-02T02:54:05+02:00"),
             ("+1.5h", "2026-01-02T04:34:05+02:00"),
+            ("+1h30m", "2026-01-02T04:34:05+02:00"),
+            ("-1d", "2026-01-01T03:04:05+02:00"),
         ] {
             let when = When::parse_near(text).unwrap_or_else(|_| panic!("{text}"));
             assert_eq!(
@@ -234,7 +323,7 @@ mod tests {
             "1:60",
             "1:2:3:4",
             "12:3x",
-            "2026-01-01",
+            "2026-13-01",
         ] {
             assert_eq!(When::parse_near(bad), Err(EXPECTED_NEAR), "{bad:?}");
         }
@@ -252,7 +341,10 @@ mod tests {
             "25:00",
             "1:2",
             "14:20:61",
-            "2026-01-02",
+            "2026-02-30",
+            "20260102",
+            "2026-01-02T14",
+            "2026-01-02Z",
             "10m",
             "14:20 ",
             "-\u{e9}",
@@ -266,7 +358,37 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
-        for bad in ["", "5", "s", "1x", "-1s", "0s", "1..2s", "1s ", "99999999h", "é"] {
+        assert_eq!(duration("1h30m"), Ok(Duration::from_mins(90)));
+        assert_eq!(duration("1d"), Ok(Duration::from_hours(24)));
+        assert_eq!(duration("2d12h"), Ok(Duration::from_hours(60)));
+        assert_eq!(duration("2 days, 12 hours"), Ok(Duration::from_hours(60)));
+        assert_eq!(duration("1w"), Ok(Duration::from_hours(168)));
+        assert_eq!(duration("366d"), Ok(Duration::from_hours(366 * 24)));
+        for bad in [
+            "",
+            "5",
+            "s",
+            "1x",
+            "-1s",
+            "+1s",
+            "0s",
+            "0.1ns",
+            "1..2s",
+            " 1s",
+            "1s ago",
+            "1h 5",
+            "30m1h",
+            "1M",
+            "1mo",
+            "1y",
+            "01:30:00",
+            "1d 01:30:00",
+            "PT5M",
+            "366d1s",
+            "99999999h",
+            "99999999999999999999s",
+            "é",
+        ] {
             assert!(duration(bad).is_err(), "{bad:?} was taken");
         }
     }

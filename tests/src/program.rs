@@ -13,6 +13,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use crate::{PATIENCE, load, machine};
 
@@ -37,7 +38,11 @@ pub fn path() -> &'static Path {
 pub fn words(arguments: &[&str]) -> Vec<OsString> {
     let mut words = vec![path().into()];
     words.extend(arguments.iter().map(OsString::from));
-    if let Some(object) = env::var_os("PSITRACE_TEST_OBJECT") {
+    let attaches = ["check", "dump", "record", "top", "compare", "stats"];
+    if let Some(object) = env::var_os("PSITRACE_TEST_OBJECT")
+        && arguments.first().is_some_and(|command| attaches.contains(command))
+        && !arguments.contains(&"--replay")
+    {
         words.extend(["--bpf-object".into(), object]);
     }
     words
@@ -113,6 +118,13 @@ impl Finished {
             "expected exit code {expected} and one line, saw {code:?}, stderr {stderr:?}, stdout {stdout:?}"
         );
         stderr.trim_end()
+    }
+
+    /// What it wrote to standard output, one JSON object.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        let Self { stdout, .. } = self;
+        serde_json::from_str(stdout).unwrap_or_else(|error| panic!("expected one JSON object: {error}: {stdout:?}"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What `psitrace dump` writes.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cgroup::Cgroup;
 
@@ -103,6 +103,14 @@ impl Record {
         let seen = self.growth(after, cgroup.path(), resource, kind);
         share.check(&format!("{} {figure}", cgroup.path()), seen);
     }
+}
+
+/// Whether the records of a cgroup, one of [`Record::cgroups`] with `--counts`, count nothing: as without tasks.
+pub fn counts_nothing(cgroup: &Value) -> bool {
+    cgroup["counts"]
+        == json!({
+            "waiting": 0, "iowait": 0, "memstall": 0, "productive": 0, "running": 0, "running_memstall": 0
+        })
 }
 
 /// A share of some time, in %.

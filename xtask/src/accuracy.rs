@@ -94,23 +94,18 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
 
 /// Runs the tests and returns what they measured, and whether all passed: a table with wrong figures in it is worth to be seen.
 fn measure(workspace: &Workspace, seconds: u64, filters: &[String]) -> Result<(Vec<Figure>, Result<()>)> {
-    if !process::is_root() {
-        bail!("loading BPF programs needs root; run `cargo xtask accuracy` as root");
-    }
-    let mut build = process::cargo();
-    build.current_dir(&workspace.root);
-    process::run(build.args(["build", "--release", "--package", "psi-user"]))?;
+    process::require_root(COMMAND)?;
+    workspace.build_psitrace()?;
 
     let measured = workspace.target.join("accuracy.jsonl");
     // Lines are appended to it.
     fs::write(&measured, "").with_context(|| format!("cannot write {}", measured.display()))?;
-    let mut test = process::cargo();
-    test.current_dir(&workspace.root)
-        .args(["test", "--package", "tests", "--test", "accuracy"])
+    let mut test = workspace.cargo();
+    test.args(["test", "--package", "tests", "--test", "accuracy"])
         .args(["--", "--test-threads=1", "--nocapture"])
         // As the table shows them: with spaces.
         .args(filters.iter().map(|filter| filter.replace(' ', "_")))
-        .env("PSITRACE_BIN", workspace.target.join("release/psitrace"))
+        .env("PSITRACE_BIN", workspace.psitrace())
         .env("PSITRACE_ACCURACY_SECONDS", seconds.to_string())
         .env("PSITRACE_ACCURACY_OUTPUT", &measured)
         .env_remove("PSITRACE_TEST_OBJECT");

@@ -131,6 +131,14 @@ pub(crate) fn is_installed(program: &str) -> bool {
     env::split_paths(&search_path()).any(|folder| folder.join(program).is_file())
 }
 
+/// Fails unless run by root, as `cargo xtask` and this command.
+pub(crate) fn require_root(command: &str) -> Result<()> {
+    if !is_root() {
+        bail!("loading BPF programs needs root; run `cargo xtask {command}` as root");
+    }
+    Ok(())
+}
+
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

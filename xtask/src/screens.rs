@@ -1,9 +1,6 @@
 //! `cargo xtask screens`: pictures of `psitrace top`, in text for docs/top.md and in colour for the README.
 
-use std::{
-    fs,
-    process::{Command, Stdio},
-};
+use std::fs;
 
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
@@ -31,24 +28,11 @@ struct Picture {
 }
 
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
-    if !process::is_root() {
-        bail!("loading BPF programs needs root; run `cargo xtask screens` as root");
-    }
+    process::require_root("screens")?;
     if !process::is_installed("tmux") {
         bail!("the terminal is tmux's; run `cargo xtask setup` or install it");
     }
-    for arguments in [
-        ["build", "--release", "--package", "psi-user"],
-        ["build", "--package", "tests", "--bins"],
-    ] {
-        process::run(process::cargo().current_dir(&workspace.root).args(arguments))?;
-    }
-    let taken = Command::new(workspace.target.join("debug/psi-screens"))
-        .env("PSITRACE_BIN", workspace.target.join("release/psitrace"))
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start psi-screens")?;
+    let taken = workspace.run_test_program("psi-screens", &[])?;
     if !taken.status.success() {
         bail!("no pictures ({}): what was wrong stands above", taken.status);
     }

@@ -1,11 +1,8 @@
 //! `cargo xtask soak`: psitrace for an hour under loads that come and go.
 
-use std::{
-    path::PathBuf,
-    process::{Command, Stdio},
-};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::{document, process, workspace::Workspace};
 
@@ -21,28 +18,14 @@ pub(crate) struct Options {
 
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let Options { minutes, output } = options;
-    if !process::is_root() {
-        bail!("loading BPF programs needs root; run `cargo xtask soak` as root");
-    }
+    process::require_root("soak")?;
     let default = (*minutes >= 60).then(|| workspace.root.join("docs/accuracy.md"));
     let document = output.clone().or(default);
     if let Some(document) = &document {
         document::check(document, "soak")?;
     }
-    for arguments in [
-        ["build", "--release", "--package", "psi-user"],
-        ["build", "--package", "tests", "--bins"],
-    ] {
-        process::run(process::cargo().current_dir(&workspace.root).args(arguments))?;
-    }
     // Its report comes on standard output, what happens meanwhile on standard error.
-    let soaked = Command::new(workspace.target.join("debug/psi-soak"))
-        .args(["--minutes", &minutes.to_string()])
-        .env("PSITRACE_BIN", workspace.target.join("release/psitrace"))
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start psi-soak")?;
+    let soaked = workspace.run_test_program("psi-soak", &["--minutes", &minutes.to_string()])?;
     let report = String::from_utf8_lossy(&soaked.stdout);
     print!("{report}");
     if let Some(document) = document {

@@ -56,9 +56,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
     report.step("lints", || {
         cargo(workspace, &["clippy", "--all-targets", "--", "-D", "warnings"])
     });
-    let is_built = report.step("psitrace", || {
-        cargo(workspace, &["build", "--release", "--package", "psi-user"])
-    });
+    let is_built = report.step("psitrace", || workspace.build_psitrace());
 
     report.tests("unit tests", || {
         let mut command = test(workspace);
@@ -111,19 +109,19 @@ fn rebuild(workspace: &Workspace, rebuilt: &Path) -> Result<bool> {
 }
 
 fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<()> {
-    process::run(process::cargo().current_dir(&workspace.root).args(arguments))
+    process::run(workspace.cargo().args(arguments))
 }
 
 fn test(workspace: &Workspace) -> Command {
-    let mut command = process::cargo();
+    let mut command = workspace.cargo();
     // The counts are wrong if the first failure ends the run.
-    command.current_dir(&workspace.root).args(["test", "--no-fail-fast"]);
+    command.args(["test", "--no-fail-fast"]);
     command
 }
 
 fn kernel_tests(workspace: &Workspace, object: Option<&Path>, targets: &[&str], filters: &[String]) -> Command {
     let mut command = test(workspace);
-    command.env("PSITRACE_BIN", workspace.target.join("release/psitrace"));
+    command.env("PSITRACE_BIN", workspace.psitrace());
     command.args(["--package", "tests"]).args(targets);
     match object {
         Some(object) => command.env("PSITRACE_TEST_OBJECT", object),

@@ -206,10 +206,8 @@ fn build(workspace: &Workspace) -> Result<()> {
         &["--package", "psi-user", "--bin", "psitrace"][..],
         &["--package", "tests", "--bin", "psi-guest", "--bin", "psi-load"],
     ] {
-        let mut cargo = process::cargo();
-        cargo
-            .current_dir(&workspace.root)
-            .args(["build", "--quiet", "--release"]);
+        let mut cargo = workspace.cargo();
+        cargo.args(["build", "--quiet", "--release"]);
         process::run(cargo.args(arguments))?;
     }
     Ok(())

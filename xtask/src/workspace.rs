@@ -3,6 +3,7 @@
 use std::{
     env,
     path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
 };
 
 use anyhow::{Context as _, Result};
@@ -33,6 +34,36 @@ impl Workspace {
         let json = process::output(&mut metadata)
             .context("cannot ask cargo for the workspace; run from inside the repository")?;
         serde_json::from_str(&json).context("cannot read cargo's metadata")
+    }
+
+    /// Cargo, to be run on this workspace.
+    pub(crate) fn cargo(&self) -> Command {
+        let mut command = process::cargo();
+        command.current_dir(&self.root);
+        command
+    }
+
+    /// Where [`Self::build_psitrace`] puts it.
+    pub(crate) fn psitrace(&self) -> PathBuf {
+        self.target.join("release/psitrace")
+    }
+
+    /// Builds psitrace as it is released.
+    pub(crate) fn build_psitrace(&self) -> Result<()> {
+        process::run(self.cargo().args(["build", "--release", "--package", "psi-user"]))
+    }
+
+    /// Runs a program of the tests, which runs psitrace; both are built before. Its messages go to the terminal.
+    pub(crate) fn run_test_program(&self, name: &str, arguments: &[&str]) -> Result<Output> {
+        self.build_psitrace()?;
+        process::run(self.cargo().args(["build", "--package", "tests", "--bins"]))?;
+        Command::new(self.target.join("debug").join(name))
+            .args(arguments)
+            .env("PSITRACE_BIN", self.psitrace())
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .with_context(|| format!("cannot start {name}"))
     }
 
     /// The object that psi-user embeds; it is committed.

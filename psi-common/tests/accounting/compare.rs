@@ -6,7 +6,7 @@ use psi_common::{
     word::{Parked, Running, contribution, occupied, parent_delta},
 };
 
-use crate::{kernel::Kernel, psi::STATES, tracer::Tracer};
+use crate::{kernel::Kernel, plan::Step, psi::STATES, tracer::Tracer};
 
 /// The totals of every group, CPU and state: the model's and the tracer's.
 pub(crate) fn totals(kernel: &Kernel, tracer: &Tracer, groups: usize) -> (Vec<u64>, Vec<u64>) {
@@ -24,6 +24,20 @@ pub(crate) fn totals(kernel: &Kernel, tracer: &Tracer, groups: usize) -> (Vec<u6
         }
     }
     (model, traced)
+}
+
+/// Panics unless every integral has grown alike since `then`, which is what [`totals`] returned.
+pub(crate) fn check_growth(kernel: &Kernel, tracer: &Tracer, then: &(Vec<u64>, Vec<u64>), step: &Step) {
+    let groups = tracer.memory.slots();
+    let (model, traced) = totals(kernel, tracer, groups);
+    for index in 0..model.len() {
+        assert_eq!(
+            model[index] - then.0[index],
+            traced[index] - then.1[index],
+            "{:?} after {step:?}",
+            which(index, kernel.cpus())
+        );
+    }
 }
 
 /// Which integral `index` of [`totals`] is: its group, CPU and state.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use psi_common::layout::Counter;
 
 use crate::{
-    compare::{check_words, counts, faults, totals, which},
+    compare::{check_growth, check_words, counts, faults, totals},
     kernel::{Hooks, Kernel, Leave, Op, Task},
     plan::{Plan, Step, config, lossy, steps},
     tracer::{Source, Tracer},
@@ -130,20 +130,12 @@ fn run(plan: &Plan, after: &[Step], by_switch: bool, stalls: bool) {
     check_words(&kernel, &tracer, &plan.parents);
 
     let healed = faults(&tracer);
-    let (model_then, traced_then) = totals(&kernel, &tracer, groups);
+    let then = totals(&kernel, &tracer, groups);
     for step in after {
         kernel.pass(step.after.into(), &mut tracer);
         kernel.apply(&step.op, &mut tracer);
         assert_eq!(wrong_counts(&kernel, &tracer, groups), None, "after {step:?}");
-        let (model, traced) = totals(&kernel, &tracer, groups);
-        for index in 0..model.len() {
-            assert_eq!(
-                model[index] - model_then[index],
-                traced[index] - traced_then[index],
-                "{:?} after {step:?}",
-                which(index, plan.cpus)
-            );
-        }
+        check_growth(&kernel, &tracer, &then, step);
     }
     assert_eq!(faults(&tracer), healed, "all was right: nothing to repair");
 }

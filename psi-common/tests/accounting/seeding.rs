@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use crate::{
-    compare::{check_words, counts, faults, totals, which},
+    compare::{check_growth, check_words, counts, faults, totals},
     kernel::{Hooks, Kernel, Op, Task},
     plan::{Plan, Step, config, lossless, steps},
     tracer::{Source, Tracer},
@@ -69,21 +69,13 @@ fn run(mut kernel: Kernel, plan: &Plan, during: &[Step], after: &[Step], tasks_a
         }
     };
     check_counts(&kernel, &tracer, &"the walk");
-    let (model_then, traced_then) = totals(&kernel, &tracer, groups);
+    let then = totals(&kernel, &tracer, groups);
     for step in after {
         kernel.pass(step.after.into(), &mut tracer);
         kernel.apply(&step.op, &mut tracer);
         check_counts(&kernel, &tracer, step);
         check_words(&kernel, &tracer, &plan.parents);
-        let (model, traced) = totals(&kernel, &tracer, groups);
-        for index in 0..model.len() {
-            assert_eq!(
-                model[index] - model_then[index],
-                traced[index] - traced_then[index],
-                "{:?} after {step:?}",
-                which(index, plan.cpus)
-            );
-        }
+        check_growth(&kernel, &tracer, &then, step);
     }
     assert_eq!(faults(&tracer), [0; 5]);
 }

@@ -10,7 +10,7 @@ mod enable;
 #[path = "../../../psi-user/src/flush/mod.rs"]
 #[expect(dead_code, unreachable_pub, reason = "psi-user's")]
 mod flush;
-#[path = "../accounting/kernel.rs"]
+#[path = "../accounting/kernel/mod.rs"]
 #[expect(dead_code, reason = "the accounting's tests use all of it")]
 mod kernel;
 mod mapped;
@@ -23,7 +23,7 @@ mod psi;
 mod readings;
 mod slots;
 mod switches;
-#[path = "../accounting/tracer.rs"]
+#[path = "../accounting/tracer/mod.rs"]
 #[expect(dead_code, reason = "the accounting's tests use all of it")]
 mod tracer;
 mod windows;

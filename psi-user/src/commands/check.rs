@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::ExitCode};
 
 use psi_user::{
     hierarchy::Hierarchy,
-    kernel::{Kernel, VMLINUX_BTF},
+    kernel::{Kernel, VMLINUX_BTF, release},
     load::Probe,
     model::MemstallSource,
     privilege,
@@ -12,7 +12,7 @@ use psi_user::{
 };
 use serde::Serialize;
 
-use super::{Failure, print};
+use super::{Failure, print_report};
 use crate::cli::{CheckArgs, Tracing, exit};
 
 #[derive(Debug, Serialize)]
@@ -63,14 +63,9 @@ struct ProgramLine {
     reason: Option<String>,
 }
 
-pub(crate) fn run(tracing: &Tracing, args: &CheckArgs) -> Result<ExitCode, Failure> {
-    let report = report(tracing);
-    let text = if args.json {
-        serde_json::to_string(&report).unwrap_or_default() + "\n"
-    } else {
-        lines(&report)
-    };
-    print(&text)?;
+pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
+    let report = report(&args.tracing);
+    print_report(&report, args.json, lines)?;
     Ok(if report.ok {
         ExitCode::SUCCESS
     } else {
@@ -114,10 +109,7 @@ fn report(tracing: &Tracing) -> Report {
     Report {
         schema: "psitrace-check/1",
         ok: problems.is_empty(),
-        kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
-            .unwrap_or_default()
-            .trim()
-            .to_owned(),
+        kernel: release(),
         btf: kernel.is_ok(),
         lockdown,
         missing_capabilities,

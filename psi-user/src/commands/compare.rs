@@ -16,8 +16,11 @@ use psi_user::{
 };
 use serde::Serialize;
 
-use super::{Failure, Waiting, Woken, block_on, give_up_capabilities, print, require_cgroup, require_tracked};
-use crate::cli::{CompareArgs, Tracing};
+use super::{
+    Failure, Waiting, Woken, block_on, complain, give_up_capabilities, print, printable, require_cgroup,
+    require_tracked,
+};
+use crate::cli::CompareArgs;
 
 /// One resource and kind of one cgroup.
 #[derive(Debug, Serialize)]
@@ -60,6 +63,7 @@ const MOST_LOOKS: u32 = 20;
 /// A cgroup to compare.
 struct Target {
     path: String,
+    directory: PathBuf,
     /// The kernel's files, by resource.
     files: Vec<(Resource, PathBuf)>,
 }
@@ -77,13 +81,13 @@ struct Sides {
 
 /// Both sides of all cgroups at one instant.
 struct Sample {
-    /// In the order of the targets.
-    sides: Vec<Sides>,
+    /// By path; not of those that are not in the snapshot.
+    sides: HashMap<String, Sides>,
     snapshot: Snapshot,
 }
 
-pub(crate) fn run(tracing: &Tracing, args: &CompareArgs) -> Result<ExitCode, Failure> {
-    let options = tracing.options();
+pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    let options = args.tracing.options();
     if options.hierarchy != psi_user::hierarchy::V2 {
         return Err(Failure::Usage(
             "compare works on the v2 hierarchy: the kernel keeps PSI only there".to_owned(),
@@ -104,22 +108,36 @@ pub(crate) fn run(tracing: &Tracing, args: &CompareArgs) -> Result<ExitCode, Fai
     block_on(async {
         let mut waiting = Waiting::new(&tracer)?;
         let before = sample(&mut tracer, &targets)?;
-        let end = Instant::now() + args.duration;
+        go_on_without(&mut targets, |target| {
+            (!before.sides.contains_key(&target.path)).then(|| target.absence())
+        })?;
+        let mut end = Instant::now() + args.duration;
         let mut woken = Woken::Time;
         while Instant::now() + CO_SAMPLING < end && woken == Woken::Time {
             woken = waiting
                 .until(&mut tracer, (Instant::now() + CO_SAMPLING).into())
                 .await?;
+            let mut is_any_left = false;
             for target in &targets {
-                target.close_kernel_window()?;
+                is_any_left |= target.close_kernel_window()?;
             }
             tracer.sample();
+            if !is_any_left {
+                end = Instant::now();
+            }
         }
         if woken == Woken::Time {
             woken = waiting.until(&mut tracer, end.into()).await?;
         }
         let after = sample(&mut tracer, &targets)?;
-        let comparison = compare(&targets, &before, after)?;
+        go_on_without(&mut targets, |target| {
+            match (before.sides.get(&target.path), after.sides.get(&target.path)) {
+                (Some(before), Some(after)) if before.id == after.id => None,
+                (Some(_), Some(_)) => Some("was replaced by another of that name meanwhile"),
+                _ => Some(target.absence()),
+            }
+        })?;
+        let comparison = compare(&targets, &before, after);
         let text = if args.json {
             serde_json::to_string(&comparison).unwrap_or_default() + "\n"
         } else {
@@ -149,6 +167,7 @@ impl Target {
         let mut target = Self {
             files: Resource::ALL.map(|resource| (resource, file(resource))).to_vec(),
             path,
+            directory,
         };
         let kept = target.kernel_totals()?;
         target
@@ -165,9 +184,22 @@ impl Target {
     }
 
     /// Reading any one file closes the window for all. What lies between two such reads is less than a tick, which the
-    /// kernel drops; so only one is read.
-    fn close_kernel_window(&self) -> Result<(), Failure> {
-        self.files.iter().take(1).try_for_each(|(_, file)| read(file).map(drop))
+    /// kernel drops; so only one is read. Says whether the cgroup is still there.
+    fn close_kernel_window(&self) -> Result<bool, Failure> {
+        let mut is_read = false;
+        for (_, file) in self.files.iter().take(1) {
+            is_read = read(file)?.is_some();
+        }
+        Ok(is_read || self.directory.is_dir())
+    }
+
+    /// Why the tracer has no figures for it.
+    fn absence(&self) -> &'static str {
+        if self.directory.is_dir() {
+            "has no slot (--max-cgroups) or is deeper than 31 levels"
+        } else {
+            "is gone"
+        }
     }
 
     fn kernel_totals(&self) -> Result<KernelTotals, Failure> {
@@ -183,8 +215,31 @@ impl Target {
     }
 }
 
+/// None also where the cgroup is gone.
 fn read(file: &Path) -> Result<Option<Totals>, Failure> {
-    pressure_file::read(file).map_err(|error| Failure::Cannot(format!("reading {}: {error}", file.display())))
+    match pressure_file::read(file) {
+        // It went between opening and reading.
+        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+        totals => totals.map_err(|error| Failure::Cannot(format!("reading {}: {error}", file.display()))),
+    }
+}
+
+/// Takes out the cgroups that something has become of, and tells that. If none is left, that is the failure.
+fn go_on_without(
+    targets: &mut Vec<Target>,
+    what_became: impl Fn(&Target) -> Option<&'static str>,
+) -> Result<(), Failure> {
+    let mut lines = Vec::new();
+    targets.retain(|target| {
+        let what = what_became(target);
+        lines.extend(what.map(|what| format!("the cgroup {} {what}", target.path)));
+        what.is_none()
+    });
+    let last = lines.pop_if(|_| targets.is_empty());
+    for line in lines {
+        complain(&printable(&line));
+    }
+    last.map_or(Ok(()), |line| Err(Failure::Usage(line)))
 }
 
 fn sample(tracer: &mut Tracer, targets: &[Target]) -> Result<Sample, Failure> {
@@ -206,18 +261,14 @@ fn sample(tracer: &mut Tracer, targets: &[Target]) -> Result<Sample, Failure> {
         std::thread::sleep(Duration::from_millis(1));
     };
     let snapshot = tracer.snapshot()?;
-    let sides = targets.iter().zip(kernel).map(|(target, kernel)| {
+    let sides = targets.iter().zip(kernel).filter_map(|(target, kernel)| {
         let path = &target.path;
-        let Some(cgroup) = snapshot.cgroups.iter().find(|cgroup| cgroup.path == *path) else {
-            return Err(Failure::Usage(format!(
-                "the cgroup {path} is gone, has no slot (--max-cgroups), or is deeper than 31 levels"
-            )));
-        };
+        let cgroup = snapshot.cgroups.iter().find(|cgroup| cgroup.path == *path)?;
         let (id, ours) = (cgroup.id, totals(cgroup));
-        Ok(Sides { id, kernel, ours })
+        Some((path.clone(), Sides { id, kernel, ours }))
     });
     Ok(Sample {
-        sides: sides.collect::<Result<_, _>>()?,
+        sides: sides.collect(),
         snapshot,
     })
 }
@@ -228,25 +279,21 @@ fn totals(cgroup: &CgroupPressure) -> HashMap<Stall, f64> {
     Stall::ALL.into_iter().filter_map(total).collect()
 }
 
-fn compare(targets: &[Target], before: &Sample, after: Sample) -> Result<Comparison, Failure> {
+fn compare(targets: &[Target], before: &Sample, after: Sample) -> Comparison {
     let interval_ns = after.snapshot.interval_ns;
     let mut rows = Vec::new();
-    for (target, (before, after)) in targets.iter().zip(before.sides.iter().zip(&after.sides)) {
-        if after.id != before.id {
-            return Err(Failure::Usage(format!(
-                "the cgroup {} was replaced by another of that name meanwhile",
-                target.path
-            )));
+    for Target { path, .. } in targets {
+        if let (Some(before), Some(after)) = (before.sides.get(path), after.sides.get(path)) {
+            rows.extend(compare_sides(path, before, after, interval_ns));
         }
-        rows.extend(compare_sides(&target.path, before, after, interval_ns));
     }
-    Ok(Comparison {
+    Comparison {
         schema: "psitrace-compare/1",
         interval_ns,
         source: after.snapshot.source,
         quality: after.snapshot.quality,
         rows,
-    })
+    }
 }
 
 /// A row for each stall that both sides have.

@@ -14,7 +14,7 @@ pub(crate) mod top;
 
 use std::{fmt, io, process::ExitCode, time::Duration};
 
-use psi_user::{error::Error, hierarchy::Hierarchy, load::Options, privilege, tracer::Tracer};
+use psi_user::{error::Error, hierarchy::Hierarchy, load::Options, privilege, record::Replay, tracer::Tracer};
 use tokio::{
     io::unix::AsyncFd,
     signal::unix::{Signal, SignalKind, signal},
@@ -114,28 +114,35 @@ pub(crate) fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "psitrace: {line}");
 }
 
-/// Prints to standard output; a closed pipe is no error.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    use io::Write as _;
-    match io::stdout()
-        .write_all(text.as_bytes())
-        .and_then(|()| io::stdout().flush())
-    {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::Usage(format!("cannot write standard output: {error}")))
-        }
-        _ => Ok(()),
+/// Tells what of a recording cannot be shown.
+pub(crate) fn tell_lost(recording: &Replay) {
+    if let Some(error) = recording.left_out() {
+        complain(&printable(&format!("half of the recording is left out: {error}")));
+    }
+    for damage in recording.damage() {
+        complain(&printable(&damage.to_string()));
     }
 }
 
-/// Prints a report: one JSON object, or as text.
+/// Prints to standard output. Says whether there is still a reader; that there is none is no error.
+pub(crate) fn print(text: &str) -> Result<bool, Failure> {
+    use io::Write as _;
+    let mut output = io::stdout();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::Usage(format!("cannot write standard output: {error}"))),
+    }
+}
+
+/// Prints a report: one JSON object, or as text. Says whether there is still a reader.
 pub(crate) fn print_report<T: serde::Serialize>(
     report: &T,
     json: bool,
     text: impl FnOnce(&T) -> String,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     print(&if json {
-        // Numbers and strings only: this cannot fail.
+        // Plain data with strings for keys: this cannot fail.
         serde_json::to_string(report).unwrap_or_default() + "\n"
     } else {
         text(report)
@@ -160,11 +167,33 @@ pub(crate) enum Woken {
     Signal,
 }
 
+/// SIGINT, SIGTERM and SIGHUP, which end a command.
+pub(crate) struct Signals([Signal; 3]);
+
+impl Signals {
+    /// Must be called within [`block_on`].
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self([
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        ]))
+    }
+
+    /// Waits for the first of them.
+    pub(crate) async fn received(&mut self) {
+        let Self([interrupt, terminate, hangup]) = self;
+        tokio::select! {
+            _ = interrupt.recv() => (),
+            _ = terminate.recv() => (),
+            _ = hangup.recv() => (),
+        }
+    }
+}
+
 /// Waits for the next record while the tracer's housekeeping goes on.
 pub(crate) struct Waiting {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
+    signals: Signals,
     wakeups: AsyncFd<std::os::fd::OwnedFd>,
 }
 
@@ -173,9 +202,7 @@ impl Waiting {
     pub(crate) fn new(tracer: &Tracer) -> Result<Self, Failure> {
         let set_up = || -> io::Result<Self> {
             Ok(Self {
-                interrupt: signal(SignalKind::interrupt())?,
-                terminate: signal(SignalKind::terminate())?,
-                hangup: signal(SignalKind::hangup())?,
+                signals: Signals::new()?,
                 // SAFETY: an owned descriptor stays open, and the same one, until the AsyncFd drops it.
                 wakeups: unsafe { AsyncFd::register(tracer.wake_fd().try_clone_to_owned()?) }?,
             })
@@ -188,9 +215,7 @@ impl Waiting {
         loop {
             tokio::select! {
                 biased;
-                _ = self.interrupt.recv() => return Ok(Woken::Signal),
-                _ = self.terminate.recv() => return Ok(Woken::Signal),
-                _ = self.hangup.recv() => return Ok(Woken::Signal),
+                () = self.signals.received() => return Ok(Woken::Signal),
                 () = tokio::time::sleep_until(deadline) => return Ok(Woken::Time),
                 ready = self.wakeups.readable() => {
                     ready.map_err(|error| Failure::Cannot(format!("waiting for events: {error}")))?.clear_ready();

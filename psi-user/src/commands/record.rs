@@ -9,15 +9,15 @@ use psi_user::{
 use tokio::time::Instant;
 
 use super::{Failure, Waiting, Woken, block_on, complain, give_up_capabilities, next_time, printable, take_requests};
-use crate::cli::{RecordArgs, Tracing};
+use crate::cli::RecordArgs;
 
-pub(crate) fn run(tracing: &Tracing, args: &RecordArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     if args.output.as_os_str() == "-" {
         return Err(Failure::Usage(
             "a recording is two files and cannot go to standard output: name a file, or use `psitrace dump`".to_owned(),
         ));
     }
-    let mut tracer = Tracer::attach(&tracing.options())?;
+    let mut tracer = Tracer::attach(&args.tracing.options())?;
     // Once nothing else can fail, so that no run leaves an empty file; and while it may still be opened.
     let (recorder, damage) = Recorder::open(&args.output, args.keep)?;
     for damage in damage {

@@ -1,21 +1,18 @@
 //! `psitrace rstat`: how long the kernel's own rstat lock is held and waited for.
 
-use std::{io, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use psi_user::{
     flush::HoldTimes,
     rstat::{LockTimes, Rstat},
 };
 use serde::Serialize;
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 
 use super::{
-    Failure, block_on, give_up_capabilities,
+    Failure, Signals, block_on, give_up_capabilities,
     holds::{Column, table, thousands},
-    next_time,
+    next_time, print_report,
 };
 use crate::cli::RstatArgs;
 
@@ -41,10 +38,7 @@ pub(crate) fn run(args: &RstatArgs) -> Result<ExitCode, Failure> {
     let rstat = Rstat::attach()?;
     give_up_capabilities()?;
     block_on(async {
-        let listen = |kind| signal(kind).map_err(|error| Failure::Cannot(format!("waiting for signals: {error}")));
-        let mut interrupt = listen(SignalKind::interrupt())?;
-        let mut terminate = listen(SignalKind::terminate())?;
-        let mut hangup = listen(SignalKind::hangup())?;
+        let mut signals = Signals::new().map_err(|error| Failure::Cannot(format!("waiting for signals: {error}")))?;
         let start = Instant::now();
         let end = args.duration.map(|duration| start + duration);
         let mut last = start;
@@ -53,67 +47,56 @@ pub(crate) fn run(args: &RstatArgs) -> Result<ExitCode, Failure> {
             last = end.map_or(last, |end| last.min(end));
             let signalled = tokio::select! {
                 biased;
-                _ = interrupt.recv() => true,
-                _ = terminate.recv() => true,
-                _ = hangup.recv() => true,
+                () = signals.received() => true,
                 () = sleep_until(last) => false,
             };
-            if !write(&render(&rstat.times(), start.elapsed(), args.json))? || signalled || end == Some(last) {
+            let has_reader = print_report(&record(&rstat.times(), start.elapsed()), args.json, lines)?;
+            if !has_reader || signalled || end == Some(last) {
                 return Ok(ExitCode::SUCCESS);
             }
         }
     })
 }
 
-/// Says whether there is still a reader.
-fn write(text: &str) -> Result<bool, Failure> {
-    use io::Write as _;
-    let mut output = io::stdout();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Failure::Usage(format!("cannot write standard output: {error}"))),
+fn record(times: &[LockTimes], duration: Duration) -> Record {
+    let lock = |times: &LockTimes| Lock {
+        name: times.name,
+        hold_us: times.holds,
+        longest_hold_ns: times.holds.longest_ns,
+        wait_us: times.waits,
+        longest_wait_ns: times.waits.longest_ns,
+        lost_waits: times.lost_waits,
+    };
+    Record {
+        schema: "psitrace-rstat/1",
+        duration_ns: duration.as_nanos() as u64,
+        locks: times.iter().map(lock).collect(),
     }
 }
 
-fn render(times: &[LockTimes], duration: Duration, json: bool) -> String {
+fn lines(record: &Record) -> String {
     use std::fmt::Write as _;
-    if json {
-        let lock = |times: &LockTimes| Lock {
-            name: times.name,
-            hold_us: times.holds,
-            longest_hold_ns: times.holds.longest_ns,
-            wait_us: times.waits,
-            longest_wait_ns: times.waits.longest_ns,
-            lost_waits: times.lost_waits,
-        };
-        let record = Record {
-            schema: "psitrace-rstat/1",
-            duration_ns: duration.as_nanos() as u64,
-            locks: times.iter().map(lock).collect(),
-        };
-        return serde_json::to_string(&record).unwrap_or_default() + "\n";
-    }
-    let names: Vec<[String; 2]> = times
+    let Record { locks, duration_ns, .. } = record;
+    let names: Vec<[String; 2]> = locks
         .iter()
         .map(|lock| [format!("{} held", lock.name), format!("{} waited", lock.name)])
         .collect();
-    let columns: Vec<Column<'_>> = times
+    let columns: Vec<Column<'_>> = locks
         .iter()
         .zip(&names)
-        .flat_map(|(lock, [held, waited])| [Column::new(held, &lock.holds), Column::new(waited, &lock.waits)])
+        .flat_map(|(lock, [held, waited])| [Column::new(held, &lock.hold_us), Column::new(waited, &lock.wait_us)])
         .collect();
     let mut text = table("rstat", &columns);
-    for lock in times {
+    for lock in locks {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "{}: longest hold {} ns, longest wait {} ns, {} waits not timed; {:.1} s",
             lock.name,
-            thousands(lock.holds.longest_ns),
-            thousands(lock.waits.longest_ns),
+            thousands(lock.longest_hold_ns),
+            thousands(lock.longest_wait_ns),
             thousands(lock.lost_waits),
-            duration.as_secs_f64()
+            *duration_ns as f64 / 1e9
         );
     }
     text.push('\n');

@@ -15,7 +15,7 @@ use super::{
     holds::{Column, table, thousands},
     next_time, print_report,
 };
-use crate::cli::{StatsArgs, Tracing};
+use crate::cli::StatsArgs;
 
 #[derive(Debug, Serialize)]
 struct Report {
@@ -48,9 +48,9 @@ struct ProgramLine {
     average_ns: Option<u64>,
 }
 
-pub(crate) fn run(tracing: &Tracing, args: &StatsArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &StatsArgs) -> Result<ExitCode, Failure> {
     const INTERVAL: Duration = Duration::from_secs(1);
-    let mut tracer = Tracer::attach(&tracing.options())?;
+    let mut tracer = Tracer::attach(&args.tracing.options())?;
     give_up_capabilities()?;
     let start = Instant::now();
     let end = start + args.duration;

@@ -15,8 +15,8 @@ use psi_user::{
     tracer::Tracer,
 };
 
-use super::{Failure, block_on, complain, give_up_capabilities, printable, take_requests};
-use crate::cli::{TopArgs, Tracing};
+use super::{Failure, block_on, give_up_capabilities, take_requests, tell_lost};
+use crate::cli::TopArgs;
 
 /// What happens now, by the tracer.
 struct Live {
@@ -48,7 +48,7 @@ impl top::Source for Live {
     }
 }
 
-pub(crate) fn run(tracing: &Tracing, args: &TopArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &TopArgs) -> Result<ExitCode, Failure> {
     if !(stdin().is_terminal() && stdout().is_terminal()) {
         let line = "top needs a terminal on standard input and output; `psitrace dump` writes to files and pipes";
         return Err(Failure::Usage(line.to_owned()));
@@ -63,7 +63,7 @@ pub(crate) fn run(tracing: &Tracing, args: &TopArgs) -> Result<ExitCode, Failure
     if let Some(recording) = &args.replay {
         return replay(recording, options);
     }
-    let mut tracer = Tracer::attach(&tracing.options())?;
+    let mut tracer = Tracer::attach(&args.tracing.options())?;
     take_requests(&mut tracer)?;
     let mut live = Live {
         tracer,
@@ -82,9 +82,7 @@ fn replay(path: &Path, options: top::Options) -> Result<ExitCode, Failure> {
     if recording.is_empty() {
         return Err(Failure::Usage(format!("{} has no frame yet", path.display())));
     }
-    for damage in recording.damage() {
-        complain(&printable(&damage.to_string()));
-    }
+    tell_lost(&recording);
     block_on(async {
         top::run(Feed::Replay(&mut recording), options).await?;
         Ok(ExitCode::SUCCESS)

@@ -30,18 +30,24 @@ pub struct Sizes {
     pub untracked: u32,
 }
 
+/// CPUs that the machine may have while it runs.
+pub(crate) fn possible_cpus() -> Result<u32, Error> {
+    match aya::util::nr_cpus() {
+        Ok(cpus) => Ok(cpus as u32),
+        Err((path, source)) => Err(Error::File {
+            path: path.into(),
+            source,
+        }),
+    }
+}
+
 impl Sizes {
     /// For this machine, with these cgroups.
     ///
     /// # Errors
     /// When `options.max_cgroups` is 0 or too large for this many CPUs, or the CPUs cannot be counted.
     pub fn for_machine(existing: &[Directory], options: &Options) -> Result<Self, Error> {
-        let cpus = aya::util::nr_cpus()
-            .map_err(|(path, source)| Error::File {
-                path: path.into(),
-                source,
-            })?
-            .min(MAX_CPUS as usize) as u32;
+        let cpus = possible_cpus()?.min(MAX_CPUS);
         let twice = |cgroups: usize| (cgroups as u32).saturating_mul(2);
         let (tracked, untracked) = if options.track.is_on() {
             let tracked = options.track.tracked(existing).len();

@@ -74,6 +74,11 @@ impl Error {
         move |source| Self::File { path, source }
     }
 
+    /// Whether it is that a file is not there.
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, Self::File { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
     /// Whether the disk, or the user's share of it, is full: room may come back.
     pub fn is_full_disk(&self) -> bool {
         let Self::File { source, .. } = self else { return false };

@@ -12,7 +12,10 @@ mod segment;
 mod spike;
 mod varint;
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 pub use self::{
     error::{Damage, Error},
@@ -25,8 +28,57 @@ pub use self::{
 pub const VERSION: u16 = 1;
 
 /// The two files of a recording: they take turns, so that the older frames can be given up without touching the others.
+///
+/// Where `path` is a symbolic link they lie where it leads to: two halves in two folders would be no recording.
 pub fn files(path: &Path) -> [PathBuf; 2] {
-    let mut second = path.as_os_str().to_owned();
+    let first = followed(path);
+    let mut second = first.as_os_str().to_owned();
     second.push(".2");
-    [path.to_owned(), second.into()]
+    [first, second.into()]
+}
+
+/// What a symbolic link names in the end, even if that is not there yet.
+fn followed(path: &Path) -> PathBuf {
+    /// As many as Linux follows.
+    const MOST_LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(target) = fs::read_link(&path) else { break };
+        let target = path.parent().unwrap_or(Path::new("")).join(target);
+        // Those in /proc/PID/fd lead to what may have no name: `pipe:[4711]`.
+        if path.exists() && !target.exists() {
+            break;
+        }
+        path = target;
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn both_files_lie_where_a_link_leads_to() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("disk")).expect("a folder");
+        symlink("second", at("first")).expect("a link");
+        symlink(at("disk/there"), at("second")).expect("a link");
+        let pair = |name| [at(name), at(&format!("{name}.2"))];
+        // First there is none yet.
+        assert_eq!(files(&at("first")), pair("disk/there"));
+        fs::write(at("disk/there"), "").expect("a file");
+        assert_eq!(files(&at("first")), pair("disk/there"));
+        assert_eq!(files(&at("none")), pair("none"));
+        assert_eq!(
+            files(Path::new("no-such-recording"))[1],
+            Path::new("no-such-recording.2")
+        );
+        // One that leads to itself ends, whatever it yields.
+        symlink("circle", at("circle")).expect("a link");
+        assert_eq!(files(&at("circle")), pair("circle"));
+    }
 }

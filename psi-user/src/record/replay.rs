@@ -3,7 +3,7 @@
 use std::{
     fmt,
     fs::{self, File},
-    io::{self, Cursor},
+    io::Cursor,
     ops::Range,
     path::{Path, PathBuf},
 };
@@ -13,7 +13,7 @@ use super::{
     error::{Damage, Error},
     files,
     frame::FrameHeader,
-    segment::{Entry, Input, read, scan},
+    segment::{Contents, Entry, Input, read, scan},
     spike::Spikes,
 };
 use crate::model::Snapshot;
@@ -27,6 +27,7 @@ pub struct Replay {
     /// The frames, with their segment's number.
     index: Vec<(usize, Entry)>,
     damage: Vec<Damage>,
+    left_out: Option<Error>,
     decoder: Decoder,
     /// The frame that was decoded last.
     at: Option<usize>,
@@ -42,30 +43,13 @@ impl fmt::Debug for Replay {
 }
 
 impl Replay {
-    /// Opens a recording, given its first file's path; one of the two [`files`] may be missing.
+    /// Opens a recording, given its first file's path. One of the two [`files`] may be missing. So may one be foreign, of a
+    /// newer version or unreadable, if the other has frames: it is [`left_out`](Self::left_out).
     ///
     /// # Errors
-    /// When neither can be opened, or one is no recording or of a newer version.
+    /// When neither has frames and one cannot be used, or both are missing.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let mut inputs: Vec<(PathBuf, Box<dyn Input>)> = Vec::new();
-        let mut missing = None;
-        for path in files(path) {
-            // Of a fifo even opening may wait for ever; a folder says what it is.
-            if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
-                return Err(Error::Foreign { path });
-            }
-            match File::open(&path) {
-                Ok(file) => inputs.push((path, Box::new(file))),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    missing.get_or_insert((path, error));
-                }
-                Err(error) => return Err(Error::file(path)(error)),
-            }
-        }
-        match missing {
-            Some((path, error)) if inputs.is_empty() => Err(Error::file(path)(error)),
-            _ => Self::from_inputs(inputs),
-        }
+        Self::from_halves(files(path).map(|path| Half::open(&path)))
     }
 
     /// One file of a recording that is in memory.
@@ -73,24 +57,35 @@ impl Replay {
     /// # Errors
     /// When it is no recording, or of a newer version.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
-        Self::from_inputs(vec![(PathBuf::from("memory"), Box::new(Cursor::new(bytes)))])
+        Self::from_halves([Half::scan(Path::new("memory"), Box::new(Cursor::new(bytes)))])
     }
 
-    fn from_inputs(inputs: Vec<(PathBuf, Box<dyn Input>)>) -> Result<Self, Error> {
+    fn from_halves(halves: impl IntoIterator<Item = Result<Half, Error>>) -> Result<Self, Error> {
         let mut found = Vec::new();
-        for (path, mut input) in inputs {
-            let contents = scan(&path, &mut *input)?;
-            found.push((contents, path, input));
+        let (mut missing, mut left_out) = (None, None);
+        for half in halves {
+            match half {
+                Ok(half) => found.push(half),
+                Err(error) if error.is_missing() => missing = missing.or(Some(error)),
+                Err(error) => left_out = left_out.or(Some(error)),
+            }
         }
-        found.sort_by_key(|(contents, ..)| contents.header.map_or(0, |header| header.sequence));
+        // With nothing to show, the reason is what counts. Else that one is missing is no news.
+        if found.iter().all(|half| half.contents.entries.is_empty())
+            && let Some(error) = left_out.take().or(missing.filter(|_| found.is_empty()))
+        {
+            return Err(error);
+        }
+        found.sort_by_key(|half| half.contents.header.map_or(0, |header| header.sequence));
         let mut replay = Self {
             segments: Vec::new(),
             index: Vec::new(),
             damage: Vec::new(),
+            left_out,
             decoder: Decoder::default(),
             at: None,
         };
-        for (n, (contents, path, input)) in found.into_iter().enumerate() {
+        for (n, Half { path, input, contents }) in found.into_iter().enumerate() {
             replay
                 .index
                 .extend(contents.entries.into_iter().map(|entry| (n, entry)));
@@ -98,6 +93,11 @@ impl Replay {
             replay.segments.push((path, input));
         }
         Ok(replay)
+    }
+
+    /// Why one of the two files is left out, if one is.
+    pub const fn left_out(&self) -> Option<&Error> {
+        self.left_out.as_ref()
     }
 
     /// What of the recording is lost.
@@ -210,5 +210,31 @@ impl Replay {
         let FrameHeader { interval_ns, .. } = self.decode(frame)?;
         let value = self.decoder.highest(cgroup.as_deref(), *figure, interval_ns);
         Ok(value.unwrap_or(0.0))
+    }
+}
+
+/// One of the two files.
+struct Half {
+    path: PathBuf,
+    input: Box<dyn Input>,
+    contents: Contents,
+}
+
+impl Half {
+    fn open(path: &Path) -> Result<Self, Error> {
+        // Of a fifo even opening may wait for ever; a folder says what it is.
+        if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+            return Err(Error::Foreign { path: path.to_owned() });
+        }
+        let file = File::open(path).map_err(Error::file(path))?;
+        Self::scan(path, Box::new(file))
+    }
+
+    fn scan(path: &Path, mut input: Box<dyn Input>) -> Result<Self, Error> {
+        Ok(Self {
+            contents: scan(path, &mut *input)?,
+            path: path.to_owned(),
+            input,
+        })
     }
 }

@@ -16,7 +16,7 @@ use super::{
     prompt::{Of, Prompt, Typed},
     state::{Asked, State},
 };
-use crate::when::When;
+use crate::{model::CgroupPressure, when::When};
 
 /// Rows for a turn of the wheel.
 const WHEEL: isize = 3;
@@ -224,9 +224,13 @@ impl State {
         self.rebuild();
     }
 
+    /// The cgroup whose details would be shown.
+    fn to_detail(&self) -> Option<&CgroupPressure> {
+        self.selected().map(|(_, cgroup)| cgroup).or_else(|| self.root())
+    }
+
     fn open_pane(&mut self) {
-        let cgroup = self.selected().map(|(_, cgroup)| cgroup).or_else(|| self.root());
-        self.pane = cgroup.map(Pane::new);
+        self.pane = self.to_detail().map(Pane::new);
     }
 
     fn close_pane(&mut self) {
@@ -237,8 +241,7 @@ impl State {
     /// The pane shows what the reader goes to.
     fn details_follow(&mut self) {
         let shown = self.pane.as_ref().map(|pane| pane.id);
-        let cgroup = self.selected().map(|(_, cgroup)| cgroup).or_else(|| self.root());
-        if shown.is_some() && shown != cgroup.map(|cgroup| cgroup.id) {
+        if shown.is_some() && shown != self.to_detail().map(|cgroup| cgroup.id) {
             self.open_pane();
         }
     }

@@ -99,37 +99,26 @@ fn interrupts(kinds: &[String], room: usize) -> String {
     text
 }
 
+/// Counters that are shown only when they count something, after the others: their names in JSON.
+const RARE: [&str; 3] = ["missed_irqs", "overflows", "rejected_readings"];
+
 /// What was missed or repaired: marked first, then what is 0.
 pub(super) fn quality(quality: &Quality, palette: Palette, columns: usize) -> Line<'static> {
-    let Quality {
-        missed_switches,
-        repaired,
-        drift,
-        storage_failures,
-        overflows,
-        missed_irqs,
-        cgroups_without_slot,
-        program_misses,
-        rejected_readings,
-    } = *quality;
-    let always = [
-        ("missed", missed_switches),
-        ("repaired", repaired),
-        ("drift", drift),
-        ("storage failures", storage_failures),
-        ("without slot", cgroups_without_slot),
-        ("program misses", program_misses),
-    ];
-    let rare = [
-        ("missed irqs", missed_irqs),
-        ("overflows", overflows),
-        ("rejected readings", rejected_readings),
-    ];
+    let rarity = |name: &str| RARE.iter().position(|rare| *rare == name);
+    let mut counters: Vec<(Option<usize>, &str, u64)> = quality
+        .counters()
+        .iter()
+        .zip(Quality::SHORT_TITLES)
+        .map(|((name, count), title)| (rarity(name), title, *count))
+        .collect();
+    counters.sort_by_key(|(rarity, ..)| *rarity);
 
-    let marked = always.iter().chain(&rare).filter(|(_, count)| *count > 0);
-    let marked = marked.map(|(name, count)| Span::styled(format!("!{name} {count}"), palette.marked()));
-    let calm = always.iter().filter(|(_, count)| *count == 0);
-    let calm = calm.map(|(name, _)| Span::styled(format!("{name} 0"), Palette::calm()));
+    let marked = counters.iter().filter(|(.., count)| *count > 0);
+    let marked = marked.map(|(_, title, count)| Span::styled(format!("!{title} {count}"), palette.marked()));
+    let calm = counters
+        .iter()
+        .filter(|(rarity, _, count)| rarity.is_none() && *count == 0);
+    let calm = calm.map(|(_, title, _)| Span::styled(format!("{title} 0"), Palette::calm()));
     fit(
         marked.chain(calm).zip(0..).map(|(span, rank)| (rank, span)).collect(),
         columns,
@@ -286,6 +275,12 @@ mod tests {
         let line = quality(&missed, palette, 40);
         assert_eq!(line.to_string(), "!program misses 3  !missed irqs 1");
         assert_ne!(line.spans[0].style, calm.spans[0].style);
+        let all = quality(&Quality::from_counters([1, 2, 3, 4, 5, 6, 7, 8, 9]), palette, 200);
+        assert_eq!(
+            all.to_string(),
+            "!missed 1  !repaired 2  !drift 3  !storage failures 4  !without slot 7  !program misses 8  !missed irqs 6  \
+             !overflows 5  !rejected readings 9"
+        );
     }
 
     #[test]

@@ -82,8 +82,10 @@ impl Pane {
         let seen = std::mem::take(&mut inspection.tasks.seen);
         let mut tasks: Vec<_> = seen
             .into_iter()
-            .map(|task| (share(&task), task))
-            .map(|(a, b)| (b, a))
+            .map(|task| {
+                let share = share(&task);
+                (task, share)
+            })
             .collect();
         // As shown, so that rows that look equal keep their places.
         let hundredths = |share: Option<f64>| share.map_or(-1, |share| (share * 100.0).round() as i64);

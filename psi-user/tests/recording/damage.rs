@@ -210,6 +210,49 @@ fn other_files_are_told_apart() {
     }
 }
 
+/// Whichever of the two it is.
+#[test]
+fn half_a_recording_is_shown_without_the_other() {
+    let good = recorded(&[crate::snapshots::with_cpu_some(1, 1.0)]);
+    let mut newer = good.clone();
+    newer[8..10].copy_from_slice(&(VERSION + 1).to_le_bytes());
+    let mut damaged = good.clone();
+    damaged[12] ^= 1;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("recording");
+    let files = psi_user::record::files(&path);
+    for bad in [&b"something else"[..], &newer, &damaged] {
+        for n in 0..2 {
+            std::fs::write(&files[n], bad).expect("a file");
+            std::fs::write(&files[1 - n], &good).expect("a file");
+            let mut replay = Replay::open(&path).expect("half of it");
+            let left_out = replay.left_out().map(ToString::to_string).unwrap_or_default();
+            assert!(
+                left_out.starts_with(&files[n].display().to_string()),
+                "saw {left_out:?}"
+            );
+            assert_eq!(replay.len(), 1);
+            assert!(replay.frame(0).is_ok());
+            // It is still not recorded to.
+            assert!(Recorder::open(&path, crate::LONG).is_err());
+            assert_eq!(std::fs::read(&files[n]).expect("it is there"), bad);
+            // Without a frame in the other there is nothing to show.
+            for rest in [&good[..FILE_HEADER], b""] {
+                std::fs::write(&files[1 - n], rest).expect("a file");
+                assert!(Replay::open(&path).is_err());
+            }
+            std::fs::remove_file(&files[1 - n]).expect("it is there");
+            assert!(Replay::open(&path).is_err());
+        }
+    }
+    for file in &files {
+        std::fs::write(file, &good).expect("a file");
+    }
+    assert!(Replay::open(&path).is_ok_and(|replay| replay.left_out().is_none()));
+    std::fs::remove_file(&files[0]).expect("it is there");
+    assert!(Replay::open(&path).is_ok_and(|replay| replay.left_out().is_none()));
+}
+
 /// What a log rotation or a sweep of old files does.
 #[test]
 fn a_file_that_is_taken_away_is_told() {

@@ -12,14 +12,14 @@ use std::{
 };
 
 use clap::Parser;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::NamedTempFile;
 use tests::{
     cgroup::Cgroup,
     disk,
     load::{self, Load, Working},
     machine,
-    record::Record,
+    record::{Record, counts_nothing},
     running::Dump,
 };
 
@@ -173,12 +173,9 @@ fn churn(psi_load: &str, outer: &Cgroup, is_over: &AtomicBool, made: &AtomicU64)
 
 /// Without tasks nothing is counted, and no total grows.
 fn check_end(outer: &Cgroup, settled: &Record, still: &Record) -> Vec<String> {
-    let none = json!({
-        "waiting": 0, "iowait": 0, "memstall": 0, "productive": 0, "running": 0, "running_memstall": 0
-    });
     let mut wrong = Vec::new();
     for cgroup in still.cgroups() {
-        if cgroup["counts"] != none {
+        if !counts_nothing(cgroup) {
             wrong.push(format!(
                 "expected no counts, saw {} in {}",
                 cgroup["counts"], cgroup["path"]

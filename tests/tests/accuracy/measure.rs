@@ -108,7 +108,7 @@ impl Place {
         let before = counts();
         let finished = program::run(&arguments);
         let after = counts();
-        let comparison: Value = serde_json::from_str(&finished.expect_success().stdout).expect("one JSON object");
+        let comparison = finished.expect_success().json();
         let quality = &comparison["quality"];
         let circumstances = Circumstances {
             missed_switches: quality["missed_switches"].as_u64().expect("a count"),

@@ -30,8 +30,7 @@ fn check_json_has_the_same() {
         return;
     };
     let finished = run(&["check", "--json"]);
-    finished.expect_success();
-    let report: Value = serde_json::from_str(&finished.stdout).expect("one JSON object");
+    let report = finished.expect_success().json();
     assert_eq!(
         (&report["ok"], &report["btf"]),
         (&true.into(), &true.into()),

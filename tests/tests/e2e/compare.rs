@@ -82,6 +82,41 @@ fn another_cgroup_of_the_same_name_is_told() {
     );
 }
 
+#[test]
+fn the_others_are_compared_when_one_goes() {
+    let Some(session) = Session::start("the_others_are_compared_when_one_goes") else {
+        return;
+    };
+    if !machine::has_kernel_psi() {
+        return session.skip("the kernel keeps no PSI to compare with");
+    }
+    let outer = Cgroup::new(session.name());
+    let (short, long) = (outer.child("short"), outer.child("long"));
+    let cgroups = ["--cgroup", short.path(), "--cgroup", long.path()];
+    let compare = Dump::start_command(&[&["compare", "--json", "--duration", "5s"], &cgroups[..]].concat());
+    compare.wait_until_ready();
+    // The first sample follows at once.
+    thread::sleep(Duration::from_secs(2));
+    let gone = short.path().to_owned();
+    short.remove();
+    let finished = compare.wait();
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    assert_eq!(finished.stderr, format!("psitrace: the cgroup {gone} is gone\n"));
+    let comparison: Value = serde_json::from_str(&finished.stdout).expect("one JSON object");
+    row(&comparison, long.path(), "cpu", "some");
+    let rows = comparison["rows"].as_array().expect("rows");
+    assert!(rows.iter().all(|row| row["cgroup"] == long.path()), "{comparison}");
+
+    // With none left there is nothing to wait for.
+    let compare = Dump::start_command(&["compare", "--duration", "10m", "--cgroup", long.path()]);
+    compare.wait_until_ready();
+    thread::sleep(Duration::from_secs(2));
+    let gone = long.path().to_owned();
+    long.remove();
+    let finished = compare.wait();
+    assert!(finished.expect_failure(2).contains(&format!("{gone} is gone")));
+}
+
 /// For the load's cgroup and for the whole system.
 ///
 /// A comparison reads the kernel's files and this tracer's maps one after the other. On a busy machine it may lose the
@@ -108,7 +143,7 @@ fn disagreements(path: &str, loaded: &str) -> Option<Vec<String>> {
         "--cgroup",
         "/",
     ]);
-    let comparison: Value = serde_json::from_str(&finished.expect_success().stdout).expect("one JSON object");
+    let comparison = finished.expect_success().json();
     assert_eq!(comparison["schema"], "psitrace-compare/1");
 
     let missed = comparison["quality"]["missed_switches"].as_f64().expect("a count");

@@ -25,12 +25,25 @@ fn defaults_come_from_the_file() {
     fs::create_dir(folder.path().join("psitrace")).expect("a folder");
     let write = |text: &str| fs::write(&file, text).expect("a file");
 
-    write("[dump]\ninterval = \"50ms\"\ncount = 3\ndepth = 0\n");
+    write("no-irq = true\n[dump]\ninterval = \"50ms\"\ndepth = 0\n");
     let records = |arguments| Record::all(&run_with(folder.path(), arguments).expect_success().stdout);
-    let three = records(&["dump"]);
+    let three = records(&["dump", "--count", "3"]);
     assert_eq!(three.len(), 3);
     assert_eq!(three[0].paths(), ["/"]);
-    assert_eq!(records(&["dump", "--count", "1"]).len(), 1, "the command line wins");
+    assert_eq!(three[0].json["source"]["irq"].as_array().map(Vec::len), Some(0));
+    let deeper = records(&["dump", "--count", "1", "--depth", "1"]);
+    assert!(deeper[0].paths().len() > 1, "the command line wins");
+    // What to trace is no business of theirs.
+    let recording = folder.path().join("recording");
+    let recording = recording.to_str().expect("temporary names are UTF-8");
+    run_with(folder.path(), &["record", "-o", recording, "--duration", "100ms"]).expect_success();
+    assert!(!records(&["dump", "--replay", recording]).is_empty());
+    let finished = run_with(folder.path(), &["disable", "no-path"]);
+    assert!(finished.expect_failure(2).contains("no-path"));
+
+    write("[dump]\ncount = 3\n");
+    let finished = run_with(folder.path(), &["dump"]);
+    assert!(finished.expect_failure(2).contains("line 2: count is not a default"));
 
     write("[dump]\n\ninterval = \"soon\"\n");
     let finished = run_with(folder.path(), &["dump"]);

@@ -1,6 +1,5 @@
 //! Only what is asked for: what an option leaves out is not loaded, and absent from every output.
 
-use serde_json::Value;
 use tests::{cgroup::Cgroup, machine, program::run, record::Record, record::Share, running::Dump, session::Session};
 
 use crate::load;
@@ -51,7 +50,7 @@ fn check_tells_what_is_left_out() {
         return;
     };
     let finished = run(&["check", "--json", "--no-irq", "--no-memstall"]);
-    let report: Value = serde_json::from_str(&finished.expect_success().stdout).expect("one JSON object");
+    let report = finished.expect_success().json();
     assert_eq!(
         (&report["ok"], &report["irq"], report.get("memstall")),
         (&true.into(), &serde_json::json!([]), None),
@@ -147,7 +146,7 @@ fn with_only_leaf_compare_takes_leaves_only() {
         "--cgroup",
         inner.path(),
     ]);
-    let comparison: Value = serde_json::from_str(&finished.expect_success().stdout).expect("one JSON object");
+    let comparison = finished.expect_success().json();
     let rows = comparison["rows"].as_array().expect("rows");
     let row = rows
         .iter()

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     thread::sleep,
     time::Duration,
@@ -127,6 +128,20 @@ fn a_time_span_is_replayed() {
     let (begin, end) = (utc(all[2]), utc(all[4]));
     assert_eq!(times(&["--begin", &begin, "--end", &end]), all[2..=4]);
     assert_eq!(times(&["--end", &begin]), all[..=2]);
+    // All of that second, and of that day.
+    let second = date(all[2], &["--utc", "+%Y-%m-%dT%H:%M:%SZ"]);
+    let until = all.partition_point(|time| time / 1_000_000_000 <= all[2] / 1_000_000_000);
+    assert_eq!(times(&["--end", &second]), all[..until]);
+    let day = |time| date(time, &["+%Y-%m-%d"]);
+    let (first, last) = (day(all[0]), day(all[all.len() - 1]));
+    assert_eq!(times(&["--begin", &first, "--end", &last]), all);
+    let before = day(all[0] - 24 * 3600 * 1_000_000_000);
+    assert!(
+        place
+            .replay(&["--end", &before])
+            .expect_failure(2)
+            .contains("it goes from")
+    );
     let last_second: Vec<u64> = all
         .iter()
         .copied()
@@ -152,9 +167,14 @@ fn a_time_span_is_replayed() {
 
 /// As RFC 3339 has it.
 fn utc(time_ns: u64) -> String {
+    date(time_ns, &["--utc", "+%Y-%m-%dT%H:%M:%S.%NZ"])
+}
+
+fn date(time_ns: u64, arguments: &[&str]) -> String {
     let seconds = format!("@{}.{:09}", time_ns / 1_000_000_000, time_ns % 1_000_000_000);
     let output = std::process::Command::new("date")
-        .args(["--utc", "--date", &seconds, "+%Y-%m-%dT%H:%M:%S.%NZ"])
+        .args(["--date", &seconds])
+        .args(arguments)
         .output()
         .expect("date runs");
     String::from_utf8(output.stdout).expect("ASCII").trim().to_owned()
@@ -260,6 +280,36 @@ fn a_recording_is_bounded() {
     assert!(
         covered >= Duration::from_secs(1) && covered <= Duration::from_secs(2) + slack,
         "expected 1 to 2 s, saw {covered:?}"
+    );
+}
+
+#[test]
+fn a_link_leads_to_both_files() {
+    let Some(_session) = Session::start("a_link_leads_to_both_files") else {
+        return;
+    };
+    let (place, elsewhere) = (Place::new(), Place::new());
+    symlink(elsewhere.path(), place.path()).expect("a link");
+    // Long enough for both.
+    place
+        .record(&["--interval", "50ms", "--keep", "300ms", "--duration", "1s"])
+        .expect_success();
+    let names = |place: &Place| {
+        let names = fs::read_dir(place.0.path()).expect("a folder");
+        let mut names: Vec<_> = names.map(|entry| entry.expect("an entry").file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&place), ["recording"]);
+    assert_eq!(names(&elsewhere), ["recording", "recording.2"]);
+    let linked = place.replay(&[]);
+    assert!(linked.expect_success().stdout == elsewhere.replay(&[]).expect_success().stdout);
+    let name = format!("{}.2", elsewhere.name());
+    assert!(
+        place
+            .replay(&["--output", &name])
+            .expect_failure(2)
+            .contains("overwrite")
     );
 }
 

@@ -48,10 +48,31 @@ fn files_that_are_no_recording_are_named_and_left_alone() {
     for arguments in [&["dump", "--replay", &fifo][..], &["record", "-o", &fifo]] {
         assert!(run(arguments).expect_failure(2).contains("no recording"));
     }
-    // As the second of the two files, too.
-    fs::copy(&foreign, path("good.2")).expect("a file");
-    for arguments in [&["dump", "--replay", &good][..], &["record", "-o", &good]] {
-        assert!(run(arguments).expect_failure(2).contains("good.2 is no recording"));
+    // One of the two files does not hide the other.
+    let second = path("good.2");
+    let whole = fs::read(&good).expect("a recording");
+    let expected = run(&["dump", "--replay", &good]).expect_success().stdout.clone();
+    for (foreign, recorded) in [(&second, &good), (&good, &second)] {
+        fs::write(recorded, &whole).expect("a file");
+        fs::write(foreign, "something else").expect("a file");
+        let finished = run(&["dump", "--replay", &good]);
+        assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+        assert!(
+            finished.stdout == expected,
+            "expected the frames, saw {}",
+            finished.stdout
+        );
+        let line = format!("half of the recording is left out: {foreign} is no recording");
+        assert!(
+            finished.stderr.contains(&line) && finished.stderr.lines().count() == 1,
+            "expected {line}, saw {}",
+            finished.stderr
+        );
+        // It is not recorded over, though.
+        let finished = run(&["record", "-o", &good]);
+        let line = format!("{foreign} is no recording");
+        assert!(finished.expect_failure(2).contains(&line), "{}", finished.stderr);
+        assert_eq!(fs::read(foreign).expect("a file"), b"something else");
     }
 }
 

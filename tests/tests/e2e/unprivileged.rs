@@ -8,7 +8,6 @@ use std::{
 };
 
 use aya::programs::loaded_programs;
-use serde_json::Value;
 use tempfile::TempDir;
 use tests::{
     program::{self, Finished},
@@ -53,7 +52,7 @@ fn check_tells_the_remedy() {
 
     let finished = program.run(&["check", "--json"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    let report: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+    let report = finished.json();
     assert_eq!(report["ok"], false, "{report}");
     assert_eq!(
         report["missing_capabilities"],

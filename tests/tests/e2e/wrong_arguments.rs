@@ -13,12 +13,14 @@ fn wrong_arguments_are_named_in_a_line() {
         return;
     };
     // The arguments, and a word of the line.
-    let cases: [(&[&str], &str); 19] = [
+    let cases: [(&[&str], &str); 24] = [
         (&["dump", "--interval", "1x"], "1x"),
         (&["dump", "--interval", "5"], "--interval"),
         (&["dump", "--interval", "0s"], "--interval"),
         (&["dump", "--interval", "-1s"], "-1"),
         (&["dump", "--duration", "soon"], "soon"),
+        (&["dump", "--duration", "1mo"], "1h30m"),
+        (&["record", "-o", "/no/such", "--keep", "367d"], "at most a year"),
         (&["dump", "--count", "0"], "--count"),
         (&["dump", "--count", "some"], "some"),
         (&["dump", "--cgroup", "/["], "--cgroup"),
@@ -32,6 +34,9 @@ fn wrong_arguments_are_named_in_a_line() {
         (&["compare", "--cgroup", "/no/such/cgroup"], "/no/such/cgroup"),
         (&["compare", "--cgroup", "/../.."], "/../.."),
         (&["compare", "--hierarchy", "cpu"], "v2"),
+        (&["disable", "--hierarchy", "memory", "/a"], "--hierarchy"),
+        (&["bench", "overhead", "--track", "/a"], "--track"),
+        (&["dump", "--replay", "/no/such/file", "--no-irq"], "--no-irq"),
         (&["no-such-command"], "no-such-command"),
     ];
     for (arguments, word) in cases {

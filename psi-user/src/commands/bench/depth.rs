@@ -12,7 +12,7 @@ use super::{
     subject::{Subject, require_detached},
 };
 use crate::{
-    cli::BenchDepthArgs,
+    cli::BenchPairsArgs,
     commands::{Failure, print_report},
 };
 
@@ -47,17 +47,12 @@ struct Depth {
     kernel: Option<Summary>,
 }
 
-pub(super) fn run(args: &BenchDepthArgs) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &BenchPairsArgs) -> Result<ExitCode, Failure> {
     require_detached()?;
     let machine = Machine::here();
-    let loads = if args.load.is_empty() {
-        vec![Load::Pipe, Load::Messaging]
-    } else {
-        args.load.clone()
-    };
     let nested = Nested::make(DEPTHS[DEPTHS.len() - 1])?;
     let mut rows = Vec::new();
-    for load in loads {
+    for &load in args.loads(&[Load::Pipe, Load::Messaging]) {
         rows.push(row(load, &nested, args.pairs)?);
     }
     let report = Report {

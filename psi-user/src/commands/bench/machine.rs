@@ -2,6 +2,7 @@
 
 use std::{fs, thread};
 
+use psi_user::kernel::release;
 use serde::Serialize;
 
 /// What the figures depend on.
@@ -30,7 +31,7 @@ impl Machine {
         Self {
             cpus: thread::available_parallelism().map_or(1, usize::from),
             model,
-            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            kernel: release(),
             load_average: load
                 .split(' ')
                 .next()

@@ -14,7 +14,7 @@ use super::{
     subject::{Subject, loaded_at_switches, require_detached},
 };
 use crate::{
-    cli::BenchOverheadArgs,
+    cli::BenchPairsArgs,
     commands::{Failure, print_report},
 };
 
@@ -65,17 +65,12 @@ struct Cell {
     ratio: Option<Summary>,
 }
 
-pub(super) fn run(args: &BenchOverheadArgs) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &BenchPairsArgs) -> Result<ExitCode, Failure> {
     require_detached()?;
     let machine = Machine::here();
-    let loads = if args.load.is_empty() {
-        Load::ALL.to_vec()
-    } else {
-        args.load.clone()
-    };
     let nested = Nested::make(LEVELS)?;
     let mut rows = Vec::new();
-    for load in loads {
+    for &load in args.loads(&Load::ALL) {
         rows.push(row(load, nested.at(LEVELS), args.pairs)?);
     }
     let report = Report {

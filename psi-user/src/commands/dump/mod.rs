@@ -15,13 +15,13 @@ use self::{choice::select, form::Form, output::Output};
 use super::{
     Failure, Waiting, Woken, block_on, give_up_capabilities, next_time, require_cgroup, require_tracked, take_requests,
 };
-use crate::cli::{DumpArgs, Tracing};
+use crate::cli::DumpArgs;
 
-pub(crate) fn run(tracing: &Tracing, args: &DumpArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &DumpArgs) -> Result<ExitCode, Failure> {
     if let Some(recording) = &args.replay {
         return replayed::run(recording, args);
     }
-    let options = tracing.options();
+    let options = args.tracing.options();
     let mut tracer = Tracer::attach(&options)?;
     if let Some(path) = args.cgroup.as_ref().and_then(exact_path) {
         require_cgroup(tracer.hierarchy(), path)?;

@@ -5,20 +5,18 @@ use std::{path::Path, process::ExitCode};
 use jiff::tz::TimeZone;
 use psi_user::{
     record::{Replay, files},
-    when::{When, local},
+    when::local,
 };
 
 use super::{Output, choice::select, exact_path, form::Form};
 use crate::{
     cli::DumpArgs,
-    commands::{Failure, complain, printable},
+    commands::{Failure, tell_lost},
 };
 
 pub(super) fn run(path: &Path, args: &DumpArgs) -> Result<ExitCode, Failure> {
     let mut replay = Replay::open(path)?;
-    for damage in replay.damage() {
-        complain(&printable(&damage.to_string()));
-    }
+    tell_lost(&replay);
     let name = path.display();
     let place = |path: &Path| path.canonicalize().ok();
     if let Some(output) = args.output.as_deref().and_then(place)
@@ -30,15 +28,11 @@ pub(super) fn run(path: &Path, args: &DumpArgs) -> Result<ExitCode, Failure> {
     let Some((first_ns, last_ns)) = replay.span_ns() else {
         return Err(Failure::Usage(format!("{name} has no frame yet")));
     };
-    let resolve = |when: Option<When>, after_ns| {
-        when.map(|when| {
-            when.resolve(last_ns, after_ns, &zone)
-                .ok_or_else(|| Failure::Usage("a time before 1970".to_owned()))
-        })
-        .transpose()
-    };
-    let begin = resolve(args.begin, None)?;
-    let end = resolve(args.end, begin)?;
+    let known = |time_ns: Option<u64>| time_ns.ok_or_else(|| Failure::Usage("a time before 1970".to_owned()));
+    let begin = args.begin.map(|begin| known(begin.resolve(last_ns, None, &zone)));
+    let begin = begin.transpose()?;
+    let end = args.end.map(|end| known(end.resolve(last_ns, begin, &zone)));
+    let end = end.transpose()?;
     if let (Some(begin), Some(end)) = (begin, end)
         && end < begin
     {

@@ -5,7 +5,6 @@ use std::{
     process::{Command, Stdio},
 };
 
-use serde_json::Value;
 use tests::{
     cgroup::Cgroup,
     load::{Load, Working},
@@ -133,8 +132,7 @@ fn compare(guest: &mut Guest, workload: &str, cgroup: &str, load: Option<&Workin
         .zip(clocks())
         .map_or(0, |(before, after)| before.until(after).runs);
     println!("{workload}: the load began to run {runs} times");
-    finished.expect_success();
-    let comparison: Value = serde_json::from_str(&finished.stdout).expect("one JSON object");
+    let comparison = finished.expect_success().json();
     guest.note_quality(&comparison["quality"]);
 
     let mut wrong = Vec::new();
