@@ -5,7 +5,11 @@
 //! that CPU may run the task meanwhile. The kernel's PSI looks at the clock before (psi_enqueue). So does the run queue: its
 //! clock was brought up to date just before the task was queued (update_rq_clock), in ns of sched_clock. How far that is from
 //! CLOCK_MONOTONIC when no interrupt is sent is learned from wakeups without one: those of tasks on the waking CPU itself;
-//! and, since the memory of another CPU's run queue is slower, those on other CPUs that come hardly later.
+//! and, since the memory of another CPU's run queue is slower, those on other CPUs that come hardly later. While what was
+//! learned is fresh a wakeup's time is the run queue's, and no other clock is read.
+//!
+//! Where the run queue's clock is read is the task's account of its waits (`sched_info.last_queued`, set by
+//! sched_info_enqueue, kernel/sched/stats.h, right after psi_enqueue): the clock itself is two pointers away.
 
 /// A run queue's clock at a wakeup, and whether the task is on the CPU that wakes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +72,25 @@ const MEMORY: u64 = 1 << 36;
 /// A wakeup's share in what is usual is one of 2^4.
 const SHARE: u32 = 4;
 
+/// ns. So long a difference is taken for what it was when it was learned: time keeping bends CLOCK_MONOTONIC by 1 in 2,000 at
+/// most, so this is half a microsecond at worst.
+const FRESH: u64 = 1_000_000;
+
+/// The time of a wakeup, ns of CLOCK_MONOTONIC, without a look at the clock: as the run queue's clock has it. None where the
+/// difference was learned too long ago, or never; or where the clock is not known, or older than that.
+#[inline(always)]
+pub const fn quick_time(clock: QueueClock, lag: Lag) -> Option<u64> {
+    let time = clock.0.wrapping_add(lag.usual);
+    if clock.0 == QueueClock::UNKNOWN.0 || time.wrapping_sub(lag.at) >= FRESH {
+        return None;
+    }
+    Some(if clock.is_local() {
+        time
+    } else {
+        time.wrapping_add_signed(lag.remote)
+    })
+}
+
 /// The time of a wakeup that is noticed at `now`, ns of CLOCK_MONOTONIC: that, or before it by as much as the run queue's
 /// clock tells that it is later than usual. Also what is known from then on.
 ///
@@ -81,10 +104,12 @@ pub const fn wakeup_time(now: u64, clock: QueueClock, lag: Lag, drift: i64) -> (
     let late = seen.wrapping_sub(usual) as i64;
     let is_known = since < MEMORY && late < STEP && late > -STEP;
     if clock.is_local() {
-        let usual = if is_known {
-            usual.wrapping_add((late >> SHARE) as u64)
-        } else {
+        let usual = if !is_known || late < -NEAR {
+            // A hook is held up at times, but never early: it was the others that were late.
             seen
+        } else {
+            let late = if late < NEAR { late } else { NEAR };
+            usual.wrapping_add((late >> SHARE) as u64)
         };
         (now, Lag { usual, at: now, ..lag })
     } else if !is_known {
@@ -134,13 +159,51 @@ mod tests {
             assert_about(early(3, 1_900, false), 0, "no interrupt");
             assert_about(early(3, 5_300, false), 5_000 - 1_600 / 16, "and is learned from");
             assert_about(early(4, 900_300, false), 0, "no interrupt takes that long");
-            assert_about(early(5, 5_900, true), 0, "what was on the own CPU is not late");
-            assert_about(early(6, 5_300, false), 4_900 - 5_600 / 16, "and is learned from");
+            assert_about(early(5, 2_300, true), 0, "what was on the own CPU is not late");
+            assert_about(early(6, 5_300, false), 4_900 - 2_000 / 16, "and is learned from");
             assert_about(early(7, 900_300, true), 0, "stopped");
             assert_about(early(8, 300, true), 0, "forgotten at once");
             assert_about(early(9, 5_300, false), 4_900, "late");
             assert_about(early(90_000, 5_300, false), 0, "forgotten after a while");
         }
+    }
+
+    #[test]
+    fn while_it_is_fresh_no_clock_is_read() {
+        for apart in [0, 5_000_000_000, 0_u64.wrapping_sub(7_000_000_000)] {
+            let mut lag = Lag::default();
+            // Queued then, by a clock that is `apart`.
+            let queued = |at: u64, is_local| QueueClock::new(at.wrapping_sub(apart), is_local);
+            assert_eq!(quick_time(queued(START, true), lag), None, "nothing known yet");
+            assert_eq!(quick_time(QueueClock::UNKNOWN, lag), None);
+            wakeup(START + 300, apart, 300, true, 0, &mut lag);
+            wakeup(START + 1_900, apart, 1_900, false, 0, &mut lag);
+            let remote = 1_600 / 16;
+            for (later, is_local, expected) in [
+                (5_000, true, Some(300)),
+                (5_000, false, Some(300 + remote)),
+                (999_000, true, Some(300)),
+                (1_100_000, true, None),
+                (3_600_000_000_000, false, None),
+            ] {
+                let at = START + later;
+                let seen = quick_time(queued(at, is_local), lag);
+                assert_eq!(seen.is_some(), expected.is_some(), "{later} ns later");
+                assert_about(seen.unwrap_or(at), at + expected.unwrap_or(0), "by the queue's clock");
+            }
+            assert_eq!(quick_time(queued(START - 5_000, true), lag), None, "queued long before");
+            assert_eq!(quick_time(QueueClock::UNKNOWN, lag), None);
+        }
+    }
+
+    #[test]
+    fn a_hook_that_was_held_up_is_forgotten_soon() {
+        let mut lag = Lag::default();
+        wakeup(START, 0, 40_000, true, 0, &mut lag);
+        wakeup(START + 2_000_000, 0, 300, true, 0, &mut lag);
+        assert_about(lag.usual, 300, "never early");
+        wakeup(START + 4_000_000, 0, 40_000, true, 0, &mut lag);
+        assert_about(lag.usual, 300 + 2_500 / 16, "late at times");
     }
 
     #[test]

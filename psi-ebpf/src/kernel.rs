@@ -24,10 +24,8 @@ globals! {
     TASK_ON_RQ: u32 = 0;
     /// `se.sched_delayed`, since 6.12.
     TASK_SCHED_DELAYED: u32 = ABSENT;
-    /// `se.cfs_rq`: only with CONFIG_FAIR_GROUP_SCHED, and only where sched_clock is the same on all CPUs.
-    TASK_CFS_RQ: u32 = ABSENT;
-    CFS_RQ_RQ: u32 = 0;
-    RQ_CLOCK: u32 = 0;
+    /// `sched_info.last_queued`: only with CONFIG_SCHED_INFO, and only where sched_clock is the same on all CPUs.
+    TASK_LAST_QUEUED: u32 = ABSENT;
     TASK_CGROUPS: u32 = 0;
     /// Byte and bit of a bitfield, here and below.
     TASK_IN_IOWAIT: u32 = 0;

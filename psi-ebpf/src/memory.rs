@@ -155,6 +155,14 @@ fn now() -> u64 {
     unsafe { bpf_ktime_get_ns() }
 }
 
+/// When a wakeup was that its run queue's clock tells of, if no clock needs to be read for that.
+#[inline(always)]
+pub(crate) fn quick_time(clock: QueueClock) -> Option<u64> {
+    let this = this_cpu(current_cpu())?;
+    // SAFETY: a map value, changed by this CPU only, in wakeups.
+    queue_clock::quick_time(clock, unsafe { ptr::read_volatile(&raw const (*this).lag) })
+}
+
 /// A global function, as the next.
 #[inline(never)]
 #[unsafe(no_mangle)]

@@ -17,7 +17,7 @@ use psi_common::{
 use crate::{
     kernel::{self, Object, memstall_source},
     left::left_behind,
-    memory::{Maps, current_cpu, on_record, running, this_cpu},
+    memory::{Maps, current_cpu, on_record, quick_time, running, this_cpu},
     task::{self, Tracked},
 };
 
@@ -75,10 +75,10 @@ fn wake(p: Object) -> i32 {
         return 0;
     }
     let clock = task::queue_clock(p);
-    let stamp = if task::in_iowait(p) {
-        Stamp::at(Maps.now(clock))
-    } else {
-        Stamp::unread(clock)
+    let stamp = match quick_time(clock) {
+        Some(time) => Stamp::at(time),
+        None if task::in_iowait(p) => Stamp::at(Maps.now(clock)),
+        None => Stamp::unread(clock),
     };
     if let Some(p) = task::find(p, task::pid(p)) {
         event::woken(&Maps, p, stamp);

@@ -123,18 +123,15 @@ pub(crate) fn in_iowait(task: Object) -> bool {
     unsafe { bit(task, &kernel::TASK_IN_IOWAIT, &kernel::TASK_IN_IOWAIT_MASK) }
 }
 
-/// Its run queue's clock, in a wakeup.
+/// In a wakeup: its run queue's clock when it was queued.
 #[inline(always)]
 pub(crate) fn queue_clock(task: Object) -> QueueClock {
-    if kernel::TASK_CFS_RQ.load() == kernel::ABSENT {
+    if kernel::TASK_LAST_QUEUED.load() == kernel::ABSENT {
         return QueueClock::UNKNOWN;
     }
-    // SAFETY: a task, its cfs_rq and that one's run queue, on a kernel with these members.
-    unsafe {
-        let cfs_rq: Object = member(task, &kernel::TASK_CFS_RQ);
-        let queue: Object = member(cfs_rq, &kernel::CFS_RQ_RQ);
-        QueueClock::new(member(queue, &kernel::RQ_CLOCK), cpu(task) == current_cpu())
-    }
+    // SAFETY: a task, on a kernel with the member.
+    let queued = unsafe { member(task, &kernel::TASK_LAST_QUEUED) };
+    QueueClock::new(queued, cpu(task) == current_cpu())
 }
 
 /// The kernel's own memory stall bit; false where there is none.

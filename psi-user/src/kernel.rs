@@ -83,11 +83,8 @@ impl Kernel {
         let memstall = self.member("task_struct", "in_memstall").ok();
         let entity = offset("task_struct", "se")?;
         let delayed = offset("sched_entity", "sched_delayed").map_or(ABSENT, |delayed| entity + delayed);
-        let cfs_rq = if has_one_sched_clock() {
-            offset("sched_entity", "cfs_rq").map_or(ABSENT, |cfs_rq| entity + cfs_rq)
-        } else {
-            ABSENT
-        };
+        let last_queued = has_one_sched_clock()
+            .then(|| Some(offset("task_struct", "sched_info").ok()? + offset("sched_info", "last_queued").ok()?));
         // Since 5.16 the CPU is in thread_info where that is part of the task; before, in the task itself.
         let cpu = match offset("thread_info", "cpu") {
             Ok(cpu) => offset("task_struct", "thread_info")? + cpu,
@@ -112,9 +109,7 @@ impl Kernel {
             ("TASK_ON_CPU", offset("task_struct", "on_cpu")?),
             ("TASK_ON_RQ", offset("task_struct", "on_rq")?),
             ("TASK_SCHED_DELAYED", delayed),
-            ("TASK_CFS_RQ", cfs_rq),
-            ("CFS_RQ_RQ", offset("cfs_rq", "rq").unwrap_or(0)),
-            ("RQ_CLOCK", offset("rq", "clock")?),
+            ("TASK_LAST_QUEUED", last_queued.flatten().unwrap_or(ABSENT)),
             ("TASK_CGROUPS", offset("task_struct", "cgroups")?),
             ("TASK_IN_IOWAIT", iowait.byte()),
             ("TASK_IN_IOWAIT_MASK", iowait.mask()),
