@@ -126,13 +126,13 @@ pub(crate) struct DumpArgs {
     #[arg(long, value_enum, default_value_t = Format::Json)]
     pub(crate) format: Format,
     /// Time between two records: 500ms, 1s, 2m
-    #[arg(long, value_parser = interval, default_value = "1s", conflicts_with = "replay")]
+    #[arg(long, value_parser = interval, allow_hyphen_values = true, default_value = "1s", conflicts_with = "replay")]
     pub(crate) interval: Duration,
     /// End after so many records
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// End after this time: 500ms, 1s, 1h30m
-    #[arg(long, value_parser = duration, conflicts_with = "replay")]
+    #[arg(long, value_parser = duration, allow_hyphen_values = true, conflicts_with = "replay")]
     pub(crate) duration: Option<Duration>,
     /// Write only cgroups whose path matches: /system.slice/*, /**/db* (see also --track)
     #[arg(long, value_name = "GLOB", value_parser = glob)]
@@ -174,13 +174,13 @@ pub(crate) struct RecordArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// Time between two snapshots: 500ms, 1s, 2m
-    #[arg(long, value_parser = interval, default_value = "5s")]
+    #[arg(long, value_parser = interval, allow_hyphen_values = true, default_value = "5s")]
     pub(crate) interval: Duration,
     /// Keep so much, 24h, 7d: at least this, at most twice as much
-    #[arg(long, value_parser = duration, default_value = "24h")]
+    #[arg(long, value_parser = duration, allow_hyphen_values = true, default_value = "24h")]
     pub(crate) keep: Duration,
     /// End after this time: 500ms, 1s, 1h30m
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_parser = duration, allow_hyphen_values = true)]
     pub(crate) duration: Option<Duration>,
     #[command(flatten)]
     pub(crate) tracing: Tracing,
@@ -189,7 +189,7 @@ pub(crate) struct RecordArgs {
 #[derive(Args, Debug)]
 pub(crate) struct TopArgs {
     /// Time between two refreshes: 500ms, 1s, 2m
-    #[arg(long, value_parser = interval, default_value = "1s")]
+    #[arg(long, value_parser = interval, allow_hyphen_values = true, default_value = "1s")]
     pub(crate) interval: Duration,
     /// Show a flat list, most pressure first, instead of the tree
     #[arg(long)]
@@ -213,7 +213,7 @@ pub(crate) struct TopArgs {
 #[derive(Args, Debug)]
 pub(crate) struct StatsArgs {
     /// Over how long: 500ms, 1s, 1h30m
-    #[arg(long, value_parser = duration, default_value = "10s")]
+    #[arg(long, value_parser = duration, allow_hyphen_values = true, default_value = "10s")]
     pub(crate) duration: Duration,
     /// Print one JSON object
     #[arg(long)]
@@ -225,10 +225,10 @@ pub(crate) struct StatsArgs {
 #[derive(Args, Debug)]
 pub(crate) struct RstatArgs {
     /// End after this time: 500ms, 1s, 1h30m
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_parser = duration, allow_hyphen_values = true)]
     pub(crate) duration: Option<Duration>,
     /// Time between two tables: 500ms, 1s, 2m
-    #[arg(long, value_parser = interval, default_value = "1s")]
+    #[arg(long, value_parser = interval, allow_hyphen_values = true, default_value = "1s")]
     pub(crate) interval: Duration,
     /// Print one JSON object a line
     #[arg(long)]
@@ -238,7 +238,7 @@ pub(crate) struct RstatArgs {
 #[derive(Args, Debug)]
 pub(crate) struct CompareArgs {
     /// Over how long: 500ms, 1s, 1h30m
-    #[arg(long, value_parser = duration, default_value = "10s")]
+    #[arg(long, value_parser = duration, allow_hyphen_values = true, default_value = "10s")]
     pub(crate) duration: Duration,
     /// Compare this cgroup; may be repeated, for several at the same time
     #[arg(long = "cgroup", value_name = "PATH", default_value = "/")]

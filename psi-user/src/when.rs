@@ -138,12 +138,17 @@ impl FromStr for End {
 }
 
 impl End {
-    /// The last instant that is included, as [`When::resolve`].
-    pub fn resolve(self, end_ns: u64, after_ns: Option<u64>, zone: &TimeZone) -> Option<u64> {
+    /// The last instant that is included, in a recording that covers `span_ns`. A time of day is the first such from
+    /// `after_ns` on; without that as in [`When::resolve_near`], from the recording's end.
+    pub fn resolve(self, span_ns: RangeInclusive<u64>, after_ns: Option<u64>, zone: &TimeZone) -> Option<u64> {
         let Self { when, rest_ns } = self;
+        let end_ns = *span_ns.end();
         if let When::Date(date) = when {
             let next = When::Date(date.tomorrow().ok()?);
             return next.resolve(end_ns, after_ns, zone)?.checked_sub(1);
+        }
+        if after_ns.is_none() {
+            return when.resolve_near(end_ns, span_ns, zone)?.checked_add(rest_ns);
         }
         // The second in which that time lies has begun before it.
         let after_ns = after_ns.map(|after_ns| after_ns.saturating_sub(rest_ns));
@@ -255,6 +260,7 @@ mod tests {
     fn an_end_includes_all_of_what_was_typed() {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         let end = at("2026-01-03T00:30:00+02:00");
+        let start = at("2026-01-02T14:00:00+02:00");
         let begin = Some(at("2026-01-02T14:20:30.7+02:00"));
         for (text, expected) in [
             ("2026-01-02", "2026-01-02T23:59:59.999999999+02:00"),
@@ -272,17 +278,27 @@ mod tests {
             let found = text
                 .parse::<End>()
                 .unwrap_or_else(|_| panic!("{text}"))
-                .resolve(end, begin, &zone);
+                .resolve(start..=end, begin, &zone);
             assert_eq!(found, Some(at(expected)), "{text}");
         }
         assert!("soon".parse::<End>().is_err());
+        // Without a begin: the one in the recording, or else of its last day, before it or after.
+        for (text, expected) in [
+            ("14:20", "2026-01-02T14:20:00.999999999+02:00"),
+            ("00:31", "2026-01-03T00:31:00.999999999+02:00"),
+            ("13:00", "2026-01-03T13:00:00.999999999+02:00"),
+            ("-10m", "2026-01-03T00:20:00+02:00"),
+        ] {
+            let found = text.parse::<End>().expect("a time").resolve(start..=end, None, &zone);
+            assert_eq!(found, Some(at(expected)), "{text}");
+        }
         // A day of 23 hours, and one that has no midnight.
         for (zone, day, expected) in [
             ("CET-1CEST,M3.5.0,M10.5.0/3", "2026-03-29", "2026-03-29T22:00:00Z"),
             ("XXX4YYY,M9.1.0/0,M4.1.0/0", "2026-09-05", "2026-09-06T04:00:00Z"),
         ] {
             let zone = TimeZone::posix(zone).expect("a zone");
-            let found = day.parse::<End>().expect("a date").resolve(end, None, &zone);
+            let found = day.parse::<End>().expect("a date").resolve(start..=end, None, &zone);
             assert_eq!(found, Some(at(expected) - 1), "{day}");
         }
     }

@@ -18,7 +18,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file of another kind; it is left as it is.
-    #[error("{} is no recording of psitrace; it is left as it is, choose or remove it", path.display())]
+    #[error("{} is no recording of psitrace: name another file, or remove that one", path.display())]
     Foreign {
         /// Which.
         path: PathBuf,
@@ -38,6 +38,12 @@ pub enum Error {
     #[error("{} was removed or cut short by another process, and what it had is lost: record again", path.display())]
     Gone {
         /// Which.
+        path: PathBuf,
+    },
+    /// Both files of a recording are the same one.
+    #[error("{} is the same file as the recording's other half: remove that link", path.display())]
+    Twice {
+        /// The second.
         path: PathBuf,
     },
     /// Another process records to it.

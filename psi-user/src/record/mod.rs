@@ -14,6 +14,7 @@ mod varint;
 
 use std::{
     fs,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -35,6 +36,15 @@ pub fn files(path: &Path) -> [PathBuf; 2] {
     let mut second = first.as_os_str().to_owned();
     second.push(".2");
     [first, second.into()]
+}
+
+/// Fails if both names are those of one file: it cannot take turns with itself.
+fn require_two([first, second]: &[PathBuf; 2]) -> Result<(), Error> {
+    let file = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    if file(first).is_some_and(|first| Some(first) == file(second)) {
+        return Err(Error::Twice { path: second.clone() });
+    }
+    Ok(())
 }
 
 /// What a symbolic link names in the end, even if that is not there yet.

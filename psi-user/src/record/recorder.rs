@@ -13,6 +13,7 @@ use super::{
     error::{Damage, Error},
     files,
     frame::{FileHeader, pack},
+    require_two,
     segment::scan,
 };
 use crate::model::Snapshot;
@@ -131,7 +132,9 @@ impl Recorder {
     /// When they cannot be opened, are no recording, are of a newer version, or another process records to them: then
     /// they are left as they are.
     pub fn open(path: &Path, keep: Duration) -> Result<(Self, Vec<Damage>), Error> {
-        let [first, second] = files(path);
+        let files = files(path);
+        require_two(&files)?;
+        let [first, second] = files;
         let mut damage = Vec::new();
         let segments = [
             Segment::open(&first, &mut damage)?,

@@ -13,6 +13,7 @@ use super::{
     error::{Damage, Error},
     files,
     frame::FrameHeader,
+    require_two,
     segment::{Contents, Entry, Input, read, scan},
     spike::Spikes,
 };
@@ -49,7 +50,10 @@ impl Replay {
     /// # Errors
     /// When neither has frames and one cannot be used, or both are missing.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Self::from_halves(files(path).map(|path| Half::open(&path)))
+        let files = files(path);
+        let [first, second] = &files;
+        let second = require_two(&files).and_then(|()| Half::open(second));
+        Self::from_halves([Half::open(first), second])
     }
 
     /// One file of a recording that is in memory.

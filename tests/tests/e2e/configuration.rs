@@ -3,6 +3,7 @@
 use std::{fs, os::unix::fs::symlink, path::Path, process::Stdio};
 
 use tests::{
+    cgroup::Cgroup,
     program::{Finished, command, run},
     record::Record,
     session::Session,
@@ -17,9 +18,11 @@ fn run_with(folder: &Path, arguments: &[&str]) -> Finished {
 
 #[test]
 fn defaults_come_from_the_file() {
-    let Some(_session) = Session::start("defaults_come_from_the_file") else {
+    let Some(session) = Session::start("defaults_come_from_the_file") else {
         return;
     };
+    // There may be none but the root.
+    let cgroup = Cgroup::new(session.name());
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("psitrace/config.toml");
     fs::create_dir(folder.path().join("psitrace")).expect("a folder");
@@ -32,7 +35,12 @@ fn defaults_come_from_the_file() {
     assert_eq!(three[0].paths(), ["/"]);
     assert_eq!(three[0].json["source"]["irq"].as_array().map(Vec::len), Some(0));
     let deeper = records(&["dump", "--count", "1", "--depth", "1"]);
-    assert!(deeper[0].paths().len() > 1, "the command line wins");
+    assert!(
+        deeper[0].cgroup(cgroup.path()).is_some(),
+        "the command line wins: expected {}, saw {:?}",
+        cgroup.path(),
+        deeper[0].paths()
+    );
     // What to trace is no business of theirs.
     let recording = folder.path().join("recording");
     let recording = recording.to_str().expect("temporary names are UTF-8");

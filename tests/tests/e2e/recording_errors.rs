@@ -74,6 +74,21 @@ fn files_that_are_no_recording_are_named_and_left_alone() {
         assert!(finished.expect_failure(2).contains(&line), "{}", finished.stderr);
         assert_eq!(fs::read(foreign).expect("a file"), b"something else");
     }
+    // Nor is one file both of them.
+    fs::write(&good, &whole).expect("a file");
+    fs::remove_file(&second).expect("it is there");
+    fs::hard_link(&good, &second).expect("a link");
+    let line = format!("{second} is the same file");
+    let finished = run(&["dump", "--replay", &good]);
+    assert_eq!(finished.expect_success().stdout, expected);
+    assert!(
+        finished.stderr.contains(&line),
+        "expected {line}, saw {}",
+        finished.stderr
+    );
+    let finished = run(&["record", "-o", &good]);
+    assert!(finished.expect_failure(2).contains(&line), "{}", finished.stderr);
+    assert_eq!(fs::read(&good).expect("a file"), whole);
 }
 
 #[test]

@@ -28,10 +28,17 @@ pub(super) fn run(path: &Path, args: &DumpArgs) -> Result<ExitCode, Failure> {
     let Some((first_ns, last_ns)) = replay.span_ns() else {
         return Err(Failure::Usage(format!("{name} has no frame yet")));
     };
-    let known = |time_ns: Option<u64>| time_ns.ok_or_else(|| Failure::Usage("a time before 1970".to_owned()));
-    let begin = args.begin.map(|begin| known(begin.resolve(last_ns, None, &zone)));
+    let span_ns = first_ns..=last_ns;
+    let known = |option: &str, time_ns: Option<u64>| {
+        time_ns.ok_or_else(|| Failure::Usage(format!("{option}: a time before 1970, or far in the future")))
+    };
+    let begin = args
+        .begin
+        .map(|begin| known("--begin", begin.resolve_near(last_ns, span_ns.clone(), &zone)));
     let begin = begin.transpose()?;
-    let end = args.end.map(|end| known(end.resolve(last_ns, begin, &zone)));
+    let end = args
+        .end
+        .map(|end| known("--end", end.resolve(span_ns.clone(), begin, &zone)));
     let end = end.transpose()?;
     if let (Some(begin), Some(end)) = (begin, end)
         && end < begin
@@ -48,8 +55,12 @@ pub(super) fn run(path: &Path, args: &DumpArgs) -> Result<ExitCode, Failure> {
     };
     let frames: Vec<usize> = (0..replay.len()).filter(is_wanted).collect();
     if frames.is_empty() {
+        let bound =
+            |word: &str, at: Option<u64>| at.map_or_else(String::new, |at| format!(" {word} {}", local(at, &zone)));
         return Err(Failure::Usage(format!(
-            "{name} has no frame in that time; it goes from {} to {}",
+            "{name} has no frame{}{}; it goes from {} to {}",
+            bound("from", begin),
+            bound("to", end),
             local(first_ns, &zone),
             local(last_ns, &zone)
         )));
