@@ -80,7 +80,7 @@ fn files_that_are_no_recording_are_named_and_left_alone() {
     fs::hard_link(&good, &second).expect("a link");
     let line = format!("{second} is the same file");
     let finished = run(&["dump", "--replay", &good]);
-    assert_eq!(finished.expect_success().stdout, expected);
+    assert_eq!((finished.code, &finished.stdout), (Some(0), &expected));
     assert!(
         finished.stderr.contains(&line),
         "expected {line}, saw {}",
