@@ -78,7 +78,7 @@ impl When {
     /// None if there is no such instant.
     pub fn resolve_near(self, now_ns: u64, span_ns: RangeInclusive<u64>, zone: &TimeZone) -> Option<u64> {
         let Self::Clock(time) = self else {
-            return self.resolve(now_ns, None, zone);
+            return self.resolve(now_ns, zone);
         };
         let days = on_near_days(time, now_ns, zone)?;
         // Whole seconds are typed, so the first frame's second is within.
@@ -87,28 +87,24 @@ impl When {
         found.min_by_key(|at| at.abs_diff(now_ns)).or(days[1])
     }
 
-    /// Which instant it is, ns since 1970; `end_ns` is the recording's end.
-    ///
-    /// A time of day is the last such before the end; or, with `after_ns`, the first from then on: 23:50 and 00:10 are
-    /// 20 minutes.
-    ///
-    /// None if there is no such instant.
-    pub fn resolve(self, end_ns: u64, after_ns: Option<u64>, zone: &TimeZone) -> Option<u64> {
+    /// As [`Self::resolve_near`], but a time of day is the first such from `after_ns` on: 23:50 and 00:10 are 20 minutes.
+    pub fn resolve_after(self, now_ns: u64, after_ns: u64, zone: &TimeZone) -> Option<u64> {
+        let Self::Clock(time) = self else {
+            return self.resolve(now_ns, zone);
+        };
+        let days = on_near_days(time, after_ns, zone)?;
+        days.into_iter().flatten().find(|&at| at >= after_ns)
+    }
+
+    /// Which instant it is, ns since 1970; durations count from `now_ns`. None for a time of day, which is of no one day.
+    fn resolve(self, now_ns: u64, zone: &TimeZone) -> Option<u64> {
         match self {
             Self::Instant(instant) => nanoseconds(instant),
             Self::Local(time) => nanoseconds(zone.to_timestamp(time).ok()?),
             Self::Date(date) => nanoseconds(zone.to_timestamp(date.to_datetime(Time::midnight())).ok()?),
-            Self::Before(ago) => end_ns.checked_sub(u64::try_from(ago.as_nanos()).ok()?),
-            Self::After(later) => end_ns.checked_add(u64::try_from(later.as_nanos()).ok()?),
-            Self::Clock(time) => {
-                let mut found = on_near_days(time, after_ns.unwrap_or(end_ns), zone)?
-                    .into_iter()
-                    .flatten();
-                match after_ns {
-                    Some(after_ns) => found.find(|&at| at >= after_ns),
-                    None => found.rfind(|&at| at <= end_ns),
-                }
-            }
+            Self::Before(ago) => now_ns.checked_sub(u64::try_from(ago.as_nanos()).ok()?),
+            Self::After(later) => now_ns.checked_add(u64::try_from(later.as_nanos()).ok()?),
+            Self::Clock(_) => None,
         }
     }
 }
@@ -145,14 +141,14 @@ impl End {
         let end_ns = *span_ns.end();
         if let When::Date(date) = when {
             let next = When::Date(date.tomorrow().ok()?);
-            return next.resolve(end_ns, after_ns, zone)?.checked_sub(1);
+            return next.resolve(end_ns, zone)?.checked_sub(1);
         }
-        if after_ns.is_none() {
-            return when.resolve_near(end_ns, span_ns, zone)?.checked_add(rest_ns);
-        }
-        // The second in which that time lies has begun before it.
-        let after_ns = after_ns.map(|after_ns| after_ns.saturating_sub(rest_ns));
-        when.resolve(end_ns, after_ns, zone)?.checked_add(rest_ns)
+        let at = match after_ns {
+            // The second in which that time lies has begun before it.
+            Some(after_ns) => when.resolve_after(end_ns, after_ns.saturating_sub(rest_ns), zone),
+            None => when.resolve_near(end_ns, span_ns, zone),
+        };
+        at?.checked_add(rest_ns)
     }
 }
 
@@ -222,10 +218,12 @@ mod tests {
     fn times_are_read() {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         let end = at("2026-01-03T00:30:00+02:00");
-        let resolve = |text: &str, after| {
-            text.parse::<When>()
-                .unwrap_or_else(|_| panic!("{text}"))
-                .resolve(end, after, &zone)
+        let resolve = |text: &str, after: Option<u64>| {
+            let when: When = text.parse().unwrap_or_else(|_| panic!("{text}"));
+            match after {
+                Some(after) => when.resolve_after(end, after, &zone),
+                None => when.resolve_near(end, 0..=end, &zone),
+            }
         };
         for (text, expected) in [
             ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),

@@ -17,7 +17,7 @@ use psi_user::{
 use serde::Serialize;
 
 use super::{
-    Failure, Waiting, Woken, block_on, complain, give_up_capabilities, print, printable, require_cgroup,
+    Failure, Waiting, Woken, block_on, complain, give_up_capabilities, print_report, printable, require_cgroup,
     require_tracked,
 };
 use crate::cli::CompareArgs;
@@ -138,12 +138,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
             }
         })?;
         let comparison = compare(&targets, &before, after);
-        let text = if args.json {
-            serde_json::to_string(&comparison).unwrap_or_default() + "\n"
-        } else {
-            table(&comparison, woken)
-        };
-        print(&text)?;
+        print_report(&comparison, args.json, |comparison| table(comparison, woken))?;
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -186,10 +181,10 @@ impl Target {
     /// Reading any one file closes the window for all. What lies between two such reads is less than a tick, which the
     /// kernel drops; so only one is read. Says whether the cgroup is still there.
     fn close_kernel_window(&self) -> Result<bool, Failure> {
-        let mut is_read = false;
-        for (_, file) in self.files.iter().take(1) {
-            is_read = read(file)?.is_some();
-        }
+        let is_read = match self.files.first() {
+            Some((_, file)) => read(file)?.is_some(),
+            None => false,
+        };
         Ok(is_read || self.directory.is_dir())
     }
 

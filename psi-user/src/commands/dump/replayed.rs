@@ -29,17 +29,16 @@ pub(super) fn run(path: &Path, args: &DumpArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::Usage(format!("{name} has no frame yet")));
     };
     let span_ns = first_ns..=last_ns;
-    let known = |option: &str, time_ns: Option<u64>| {
-        time_ns.ok_or_else(|| Failure::Usage(format!("{option}: a time before 1970, or far in the future")))
+    let known = |option: &str, time_ns: Option<Option<u64>>| {
+        let unknown = || Failure::Usage(format!("{option}: a time before 1970, or far in the future"));
+        time_ns.map(|time_ns| time_ns.ok_or_else(unknown)).transpose()
     };
     let begin = args
         .begin
-        .map(|begin| known("--begin", begin.resolve_near(last_ns, span_ns.clone(), &zone)));
-    let begin = begin.transpose()?;
-    let end = args
-        .end
-        .map(|end| known("--end", end.resolve(span_ns.clone(), begin, &zone)));
-    let end = end.transpose()?;
+        .map(|begin| begin.resolve_near(last_ns, span_ns.clone(), &zone));
+    let begin = known("--begin", begin)?;
+    let end = args.end.map(|end| end.resolve(span_ns, begin, &zone));
+    let end = known("--end", end)?;
     if let (Some(begin), Some(end)) = (begin, end)
         && end < begin
     {
